@@ -1,0 +1,133 @@
+package ieg
+
+import "time"
+
+// Batch is one step for one engine: everything the engine must do before the
+// next message. It is a diff: a sequence is described once, in New; later
+// batches name it only.
+//
+// Order inside a step: Drop, then New, then Ops (in order), then Work as one
+// forward pass.
+type Batch struct {
+	Engine EngineID
+	Epoch  Epoch
+	Step   StepID
+	// Drop lists sequences that the engine forgets (sampler, text state). The
+	// KV in their slots stays until an Op trims it or a sequence overwrites it.
+	Drop []SeqID
+	New  []SeqStart
+	Ops  []KVOp
+	Work []Work
+	// Grant lets the engine repeat the step for the sequences that go on, up
+	// to Grant more times, without asking: each repeat computes one token of
+	// each sequence in Work that sampled and did not stop. A Halt ends it.
+	Grant int32
+}
+
+// SeqStart describes a sequence to the engine.
+type SeqStart struct {
+	Seq  SeqID
+	Slot Slot
+	// Tokens are all known tokens: the prompt, then what was generated so far
+	// (after an engine's death or a preemption).
+	Tokens []Token
+	// Prompt is the number of leading tokens that are the prompt. The rest is
+	// replayed into the sampler history, grammar, detokeniser and stop
+	// matcher without being sent again.
+	Prompt    int32
+	MaxTokens int32
+	Sampling  Sampling
+	Embed     bool
+}
+
+// KVOp changes KV in an engine's slots without computing.
+type KVOp struct {
+	Kind KVOpKind
+	From Slot  // Copy only
+	To   Slot  // the slot that changes
+	N    int32 // tokens kept (Trim) or copied from the start (Copy)
+}
+
+// KVOpKind is the kind of a KVOp.
+type KVOpKind uint8
+
+// The operations on slots.
+const (
+	// KVTrim keeps the first N tokens of To.
+	KVTrim KVOpKind = iota
+	// KVCopy makes the first N tokens of From also the content of To,
+	// whatever To held before.
+	KVCopy
+)
+
+// Work computes known tokens [Start, Start+N) of a sequence, and with Sample
+// draws the token that follows them.
+type Work struct {
+	Seq    SeqID
+	Slot   Slot
+	Start  int32
+	N      int32
+	Sample bool
+}
+
+// Outcome says how a step ended.
+type Outcome uint8
+
+// The outcomes of a step.
+const (
+	StepOK      Outcome = iota
+	StepAborted         // on request; its KV was rolled back, nothing was computed
+	StepFailed          // the engine could not run it; Err says why; rolled back
+)
+
+// StepDone is an engine's report of one step, or of one repeat of a granted
+// step. The receiver owns it.
+type StepDone struct {
+	Engine EngineID
+	Epoch  Epoch
+	Step   StepID
+	// Repeat is 0 for the step as sent, then 1, 2 … for granted repeats.
+	Repeat int32
+	// Last tells that the engine waits for the next Batch.
+	Last    bool
+	Outcome Outcome
+	Err     string
+	// Took is the time of the forward pass and the sampling.
+	Took    time.Duration
+	Results []SeqResult
+}
+
+// SeqResult is what a step did for one sequence.
+type SeqResult struct {
+	Seq SeqID
+	// Computed tokens are in the sequence's KV now.
+	Computed int32
+	// Sampled tells that Token was drawn (it is known, not yet computed).
+	Sampled bool
+	Token   Token
+	// Text is the new text that is safe to show: never half a character,
+	// never what may still turn out to be a stop string. Bytes may lag behind
+	// tokens and are complete once Stop is set.
+	Text []byte
+	Stop StopReason
+	// StopText is the stop string or "" (a stop token is told by Token).
+	StopText string
+	// Logprob is set when the sequence asked for it.
+	Logprob *Logprob
+	// Vector is the pooled embedding of an Embed sequence.
+	Vector []float32
+}
+
+// Logprob reports the drawn token and the best alternatives, from the
+// distribution before temperature and filters (as OpenAI and vLLM do).
+type Logprob struct {
+	Chosen TokenLogprob
+	Top    []TokenLogprob
+}
+
+// TokenLogprob is one token with its natural-log probability and its bytes.
+type TokenLogprob struct {
+	Token   Token
+	Logprob float32
+	Bytes   []byte
+}

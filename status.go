@@ -1,0 +1,115 @@
+package ieg
+
+import "time"
+
+// Status is what the loop publishes for people: plain data, made by the
+// kernel, read by the admin socket without slowing the loop.
+type Status struct {
+	Now      Time           `json:"now_ns"`
+	Draining bool           `json:"draining"`
+	Engines  []EngineStatus `json:"engines"`
+	Requests []RequestRow   `json:"requests"` // running and waiting
+	Totals   Totals         `json:"totals"`
+}
+
+// Totals are counters since the start.
+type Totals struct {
+	Requests, Finished, Failed, Cancelled, Rejected int64
+	PromptTokens, CachedTokens, GeneratedTokens     int64
+	Steps, Preemptions, EngineDeaths                int64
+}
+
+// EngineState is the state of an engine as the kernel sees it.
+type EngineState string
+
+// The states of an engine.
+const (
+	EngineLoading EngineState = "loading"
+	EngineUp      EngineState = "ready"
+	EngineDown    EngineState = "down"
+	EngineClosing EngineState = "unloading"
+)
+
+// EngineStatus is one engine.
+type EngineStatus struct {
+	Info      EngineInfo  `json:"info"`
+	State     EngineState `json:"state"`
+	Reason    string      `json:"reason,omitempty"`
+	Running   int         `json:"running"`
+	Waiting   int         `json:"waiting"`
+	SlotsUsed int         `json:"slots_used"`
+	SlotsIdle int         `json:"slots_idle_cached"`
+	// CellsUsed counts tokens of KV held by running sequences, CellsIdle by
+	// finished ones (kept for their prefixes).
+	CellsUsed int64 `json:"cells_used"`
+	CellsIdle int64 `json:"cells_idle"`
+	Steps     int64 `json:"steps"`
+	// PrefillTPS and StepTime are the measured speed: tokens/s of prefill,
+	// seconds of a decode step of one sequence, and the added seconds for
+	// each further sequence.
+	PrefillTPS float64       `json:"prefill_tokens_per_s"`
+	StepTime   time.Duration `json:"step_time_ns"`
+	LastStep   Time          `json:"last_step_ns"`
+}
+
+// RequestRow is a line of "ieg ps".
+type RequestRow struct {
+	ID        RequestID     `json:"id"`
+	Name      string        `json:"name"`
+	Model     string        `json:"model"`
+	Class     Class         `json:"class"`
+	State     string        `json:"state"` // waiting, running, preempted, finished
+	Prompt    int32         `json:"prompt_tokens"`
+	Cached    int32         `json:"cached_tokens"`
+	Generated int32         `json:"generated_tokens"`
+	Age       time.Duration `json:"age_ns"`
+}
+
+// CostTerm is one named term of a decision.
+type CostTerm struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Note    string  `json:"note,omitempty"`
+}
+
+// NodeExplain explains one node of a request's graph.
+type NodeExplain struct {
+	ID         NodeID        `json:"id"`
+	Label      string        `json:"label"`
+	Stage      Stage         `json:"stage"`
+	State      NodeState     `json:"state"`
+	Reason     string        `json:"reason"` // the guard that led to the state
+	After      []NodeID      `json:"after,omitempty"`
+	Device     string        `json:"device,omitempty"`
+	Demand     Demand        `json:"demand"`
+	Bottleneck string        `json:"bottleneck,omitempty"` // compute, bandwidth, io
+	Terms      []CostTerm    `json:"terms,omitempty"`
+	Candidates []string      `json:"candidates,omitempty"` // what else was weighed
+	Predicted  time.Duration `json:"predicted_ns"`
+	Actual     time.Duration `json:"actual_ns"`
+	Start, End Time          `json:"-"`
+	Tokens     int32         `json:"tokens,omitempty"`
+	Cached     int32         `json:"cached_tokens,omitempty"`
+	Attempts   int           `json:"attempts,omitempty"`
+}
+
+// Explain is the story of one request.
+type Explain struct {
+	ID      RequestID     `json:"id"`
+	Name    string        `json:"name"`
+	Model   string        `json:"model"`
+	Class   Class         `json:"class"`
+	State   string        `json:"state"`
+	Finish  string        `json:"finish,omitempty"`
+	Error   string        `json:"error,omitempty"`
+	Prompt  int32         `json:"prompt_tokens"`
+	Cached  int32         `json:"cached_tokens"`
+	Output  int32         `json:"generated_tokens"`
+	Queue   time.Duration `json:"queue_ns"`
+	TTFT    time.Duration `json:"ttft_ns"`
+	E2E     time.Duration `json:"e2e_ns"`
+	ITLMax  time.Duration `json:"itl_max_ns"`
+	Nodes   []NodeExplain `json:"nodes"`
+	Limits  []string      `json:"limits,omitempty"`
+	Journal []string      `json:"journal,omitempty"` // state changes in order
+}
