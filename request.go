@@ -113,3 +113,33 @@ func (r StopReason) String() string { return stopNames[r] }
 func (r StopReason) Success() bool {
 	return r == StopEnd || r == StopLength || r == StopToolCall
 }
+
+// Usage counts the tokens of a request. Cached prompt tokens were not
+// computed for it; Generated counts all sequences.
+type Usage struct {
+	Prompt    int32 `json:"prompt_tokens"`
+	Cached    int32 `json:"cached_tokens"`
+	Generated int32 `json:"generated_tokens"`
+}
+
+// Finish ends one choice of a request, or the whole request when Choice is
+// AllChoices (refused, failed before it ran, or after the last choice).
+type Finish struct {
+	Request RequestID
+	Choice  int32
+	Reason  StopReason
+	// Err says what went wrong when Reason is no success.
+	Err   error
+	Usage Usage
+	// RetryAfter is set with ErrBusy.
+	RetryAfter time.Duration
+	Times      RequestTimes
+}
+
+// AllChoices in Finish.Choice ends the request.
+const AllChoices = int32(-1)
+
+// RequestTimes are the instants of a request's life; zero if not reached.
+type RequestTimes struct {
+	Received, Arrived, Admitted, FirstToken, Last Time
+}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+
+	"ieg"
+)
+
+// Runner is a model loaded in this process. The child's step loop calls Step
+// from one goroutine; Tokenize, Detokenize and Abort may be called from any
+// goroutine while a step runs.
+type Runner interface {
+	// Info describes the loaded engine; ID and Epoch are filled by the caller.
+	Info() ieg.EngineInfo
+
+	// Step runs one batch and fills done.Outcome, Err, Took and Results, one
+	// result per Work in its order. The caller owns done and resets it; the
+	// runner may reuse the slices inside it. A batch that breaks the contract
+	// (unknown sequence, wrong start) is StepFailed with the numbers in Err.
+	Step(b *ieg.Batch, done *ieg.StepDone)
+
+	// Abort makes the step in flight return StepAborted soon, as if it had
+	// not been sent; without one it does nothing.
+	Abort()
+
+	// Tokenize turns text into tokens. With special, spelled control tokens
+	// become them. It adds no begin-of-text token.
+	Tokenize(text string, special bool) ([]ieg.Token, error)
+
+	// Detokenize is the inverse, control tokens shown as text.
+	Detokenize(tokens []ieg.Token) (string, error)
+
+	// Close frees the model.
+	Close()
+}
+
+// Loader loads a model. progress gets values from 0 to 1 and may be nil.
+type Loader func(ctx context.Context, spec LoadSpec, progress func(float64)) (Runner, error)
+
+// LoadSpec says what to load and how. It travels to the child as JSON.
+type LoadSpec struct {
+	// Backend names the loader: "llama", "synth".
+	Backend string   `json:"backend"`
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases,omitempty"`
+	Path    string   `json:"path,omitempty"`
+	// Context is the most tokens of one slot; 0: sized to model and memory.
+	Context int32 `json:"context,omitempty"`
+	// Slots is the number of rows of KV; 0: the default of limits.go.
+	Slots int32 `json:"slots,omitempty"`
+	// Threads is the number of cores granted; 0: the cgroup's less one.
+	Threads int `json:"threads,omitempty"`
+	// KVType is "f16", "q8_0" …; "" is f16.
+	KVType string `json:"kv_type,omitempty"`
+	// Layout is "auto", "unified" or "streams"; FlashAttn "auto", "on", "off".
+	Layout    string `json:"layout,omitempty"`
+	FlashAttn string `json:"flash_attention,omitempty"`
+	// Device is the ggml device's name; "" is the CPU.
+	Device string `json:"device,omitempty"`
+	// LibDir holds the libraries of the backend.
+	LibDir string `json:"lib_dir,omitempty"`
+	// StateDir keeps what was measured at load between runs; "" keeps nothing.
+	StateDir string `json:"state_dir,omitempty"`
+	// MemoryBytes bounds what the engine may take; 0: what is free.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	// Embedding asks for pooled vectors even of a generative model.
+	Embedding bool `json:"embedding,omitempty"`
+	// Synth configures the synthetic engine.
+	Synth *SynthSpec `json:"synth,omitempty"`
+}
+
+// SynthSpec configures the synthetic engine.
+type SynthSpec struct {
+	Seed  uint64 `json:"seed"`
+	Vocab int32  `json:"vocab"`
+	// Times of a step in nanoseconds: fixed, per prefill token, per decoded
+	// sequence, per 1,000 cells of KV read.
+	StepNS, PrefillNS, DecodeNS, KiloCellNS int64
+	// Sleep makes the times real (in a child); in simulations they are only
+	// reported in Took.
+	Sleep bool `json:"sleep"`
+	// StopEvery makes about one token in N an end-of-generation; 0: never.
+	StopEvery int32 `json:"stop_every"`
+}
