@@ -12,15 +12,19 @@ type Batch struct {
 	Engine EngineID
 	Epoch  Epoch
 	Step   StepID
-	// Drop lists sequences that the engine forgets (sampler, text state). The
-	// KV in their slots stays until an Op trims it or a sequence overwrites it.
+	// Drop lists sequences that the engine forgets (sampler, text state); an
+	// unknown one is no error. The KV in their slots stays until an Op trims
+	// or overwrites it.
 	Drop []SeqID
-	New  []SeqStart
+	// New describes sequences; a known one is replaced.
+	New []SeqStart
 	Ops  []KVOp
 	Work []Work
-	// Grant lets the engine repeat the step for the sequences that go on, up
-	// to Grant more times, without asking: each repeat computes one token of
-	// each sequence in Work that sampled and did not stop. A Halt ends it.
+	// Grant lets the engine repeat the step up to Grant more times without
+	// asking: each repeat computes the token that each sequence of Work drew
+	// (Start = the previous end, N = 1) and draws the next. It needs Sample on
+	// every Work. It ends early, with Last, after the repeat in which any
+	// sequence stopped, or which a Halt met, or which did not end in StepOK.
 	Grant int32
 }
 
@@ -61,7 +65,11 @@ const (
 )
 
 // Work computes known tokens [Start, Start+N) of a sequence, and with Sample
-// draws the token that follows them.
+// draws the token that follows them. Its slot must hold exactly the tokens
+// [0, Start) of the sequence: what a slot holds beyond is trimmed first. A
+// sequence appears once in a batch. Sample goes with the last known token
+// only. An Embed sequence is computed whole by one Work (Start 0, without
+// Sample).
 type Work struct {
 	Seq    SeqID
 	Slot   Slot
@@ -76,8 +84,8 @@ type Outcome uint8
 // The outcomes of a step.
 const (
 	StepOK      Outcome = iota
-	StepAborted         // on request; its KV was rolled back, nothing was computed
-	StepFailed          // the engine could not run it; Err says why; rolled back
+	StepAborted         // on request: Drop, New and Ops were done, Work was not
+	StepFailed          // Err says why: Drop, New and Ops were done, Work was not
 )
 
 // StepDone is an engine's report of one step, or of one repeat of a granted
@@ -114,7 +122,8 @@ type SeqResult struct {
 	StopText string
 	// Logprob is set when the sequence asked for it.
 	Logprob *Logprob
-	// Vector is the pooled embedding of an Embed sequence.
+	// Vector is the pooled embedding of an Embed sequence, which then has
+	// Stop set to StopEnd.
 	Vector []float32
 }
 

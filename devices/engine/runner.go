@@ -17,10 +17,13 @@ type Runner interface {
 	// result per Work in its order. The caller owns done and resets it; the
 	// runner may reuse the slices inside it. A batch that breaks the contract
 	// (unknown sequence, wrong start) is StepFailed with the numbers in Err.
+	// b is valid during the call only, but what b.New[i] points to may be
+	// kept. Grant is the caller's affair.
 	Step(b *ieg.Batch, done *ieg.StepDone)
 
-	// Abort makes the step in flight return StepAborted soon, as if it had
-	// not been sent; without one it does nothing.
+	// Abort makes the step in flight return StepAborted soon, its Work
+	// undone (its Drop, New and Ops are done); without one it does nothing. It
+	// may be called again and again during one step.
 	Abort()
 
 	// Tokenize turns text into tokens. With special, spelled control tokens
