@@ -17,7 +17,7 @@ type Batch struct {
 	// or overwrites it.
 	Drop []SeqID
 	// New describes sequences; a known one is replaced.
-	New []SeqStart
+	New  []SeqStart
 	Ops  []KVOp
 	Work []Work
 	// Grant lets the engine repeat the step up to Grant more times without
