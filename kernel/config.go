@@ -1,0 +1,61 @@
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"ieg/kernel/sched"
+)
+
+// Config holds the choices of a machine.
+type Config struct {
+	// WaitingMax bounds the waiting sequences of an engine; a request that
+	// would exceed it is refused with ErrBusy.
+	WaitingMax int
+	// Pace shares a step between running streams and prompts.
+	Pace sched.Pace
+	// Preemption, preemption_config of the specification.
+	Preemption Preemption
+	// GrantSteps is the most repeats an engine may run alone; 0 asks after
+	// each step.
+	GrantSteps int32
+	// Prior seeds the pace of an engine that was never measured.
+	PriorStep, PriorSeq, PriorToken time.Duration
+}
+
+// Preemption says when a running request gives way.
+type Preemption struct {
+	Enabled bool
+	// MinPriorityGap is the least difference in class.
+	MinPriorityGap int
+	// MaxPerRequest bounds how often one request gives way.
+	MaxPerRequest int
+}
+
+// DefaultConfig is the specification's.
+func DefaultConfig() Config {
+	return Config{
+		WaitingMax: WaitingMax,
+		Pace:       sched.DefaultPace(),
+		Preemption: Preemption{Enabled: true, MinPriorityGap: 1, MaxPerRequest: 3},
+		GrantSteps: GrantSteps,
+		PriorStep:  20 * time.Millisecond, PriorSeq: 2 * time.Millisecond, PriorToken: 5 * time.Millisecond,
+	}
+}
+
+// Validate refuses what can't work.
+func (c Config) Validate() error {
+	switch {
+	case c.WaitingMax < 1:
+		return fmt.Errorf("kernel: WaitingMax is %d, at least 1 is needed", c.WaitingMax)
+	case c.Pace.PrefillShare < 0 || c.Pace.PrefillShare > 0.95:
+		return fmt.Errorf("kernel: PrefillShare is %g, not in 0 … 0.95", c.Pace.PrefillShare)
+	case c.Pace.PrefillShareMin < 0 || c.Pace.PrefillShareMin > 0.95:
+		return fmt.Errorf("kernel: PrefillShareMin is %g, not in 0 … 0.95", c.Pace.PrefillShareMin)
+	case c.GrantSteps < 0 || c.GrantSteps > 1024:
+		return fmt.Errorf("kernel: GrantSteps is %d, not in 0 … 1024", c.GrantSteps)
+	case c.PriorStep <= 0 || c.PriorToken <= 0 || c.PriorSeq < 0:
+		return fmt.Errorf("kernel: the prior pace must be positive")
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"fmt"
+
+	"ieg"
+)
+
+// stepDone takes in a report: known tokens grow, rows advance, results go to
+// the clients, and what stopped is finished.
+func (m *Machine) stepDone(done *ieg.StepDone) {
+	e := m.engine(done.Engine)
+	if e == nil || e.state == ieg.EngineDown || done.Epoch != e.info.Epoch || !e.flight.active || done.Step != e.flight.step {
+		return // a report of an incarnation that is gone
+	}
+	f := &e.flight
+	e.last = m.now
+	switch done.Outcome {
+	case ieg.StepOK:
+		if len(done.Results) != len(f.work) {
+			m.kill(e, fmt.Sprintf("step %d reports %d results for %d sequences", done.Step, len(done.Results), len(f.work)))
+			return
+		}
+		e.failed = 0
+		e.settleStep(done.Took)
+		m.totals.Steps++
+		for i := range f.work {
+			if !m.advance(e, &f.work[i], &done.Results[i]) {
+				return
+			}
+		}
+	case ieg.StepFailed:
+		m.failedStep(e, done.Err)
+	}
+	if done.Last {
+		m.land(e)
+		return
+	}
+	f.prefill, f.decodes = 0, len(f.work)
+	m.clock(e)
+}
+
+// land ends the flight; rows of sequences that were finished meanwhile are
+// given up now.
+func (m *Machine) land(e *engine) {
+	f := &e.flight
+	f.active = false
+	for i := range f.work {
+		s := f.work[i].seq
+		s.inFlight = false
+		if s.state == seqFinished {
+			m.vacate(s)
+		}
+		f.work[i].seq = nil
+	}
+	f.work = f.work[:0]
+}
+
+// advance applies one result. False: the engine broke the contract and is
+// killed.
+func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
+	s := w.seq
+	if res.Seq != s.id || res.Computed != s.computed+w.n {
+		m.kill(e, fmt.Sprintf("step %d reports sequence %d at %d, not %d at %d", e.flight.step, res.Seq, res.Computed, s.id, s.computed+w.n))
+		return false
+	}
+	s.computed += w.n
+	w.n = 1
+	if res.Sampled {
+		s.tokens = append(s.tokens, res.Token)
+	}
+	e.pool.Advance(s.slot, s.tokens, s.computed, m.now)
+	if s.state == seqFinished {
+		return true // cancelled while it was in flight
+	}
+	r := s.req
+	if res.Sampled {
+		m.totals.GeneratedTokens++
+		r.usage.Generated++
+		r.times.Last = m.now
+		if r.times.FirstToken == 0 {
+			r.times.FirstToken = m.now
+		}
+		m.sampled(s)
+	}
+	if res.Sampled || res.Stop != ieg.NotStopped || res.Vector != nil {
+		m.ready.Emits = append(m.ready.Emits, Emit{Request: r.spec.ID, Choice: s.choice, Result: res})
+	}
+	switch {
+	case res.Stop != ieg.NotStopped:
+		m.finish(s, res.Stop, nil)
+	case int32(len(s.tokens)) > e.info.SlotTokens || s.generated() >= r.spec.MaxTokens && r.spec.Kind == ieg.Generate:
+		m.finish(s, ieg.StopLength, nil)
+	}
+	return true
+}
+
+// failedStep counts a step that the engine could not run. Its work is
+// repeated; an engine that keeps failing is started anew.
+func (m *Machine) failedStep(e *engine, why string) {
+	if e.failed++; e.failed >= StepFailuresMax {
+		m.kill(e, fmt.Sprintf("%d steps in a row failed: %s", e.failed, why))
+	}
+}
+
+func (m *Machine) kill(e *engine, why string) {
+	e.flight.limit = ieg.Never
+	m.ready.Kills = append(m.ready.Kills, Kill{Engine: e.id, Epoch: e.info.Epoch, Reason: why})
+}

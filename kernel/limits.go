@@ -1,0 +1,34 @@
+package kernel
+
+import "time"
+
+// Limits of the machine.
+const (
+	// WaitingMax is the default bound on waiting sequences per engine.
+	WaitingMax = 2048
+	// HistoryRequests is the number of finished requests that can still be
+	// explained.
+	HistoryRequests = 1000
+	// GrantSteps is the most repeats that an engine may run alone.
+	GrantSteps = 32
+	// AwaitTokensMin is the least gain for which a sequence awaits a prefix
+	// that another one is computing.
+	AwaitTokensMin = 8
+	// DeathsMax: a request that was running at this many deaths of its engine
+	// is failed; it may be what kills it.
+	DeathsMax = 2
+	// StepFailuresMax: an engine that fails this many steps in a row is
+	// killed and started anew.
+	StepFailuresMax = 3
+	// AbortAfter: a cancelled sequence ends a step that would run longer than
+	// this from now on.
+	AbortAfter = 120 * time.Millisecond
+	// HangFloor and HangFactor bound a step: later than HangFloor +
+	// HangFactor × predicted it is a hang. HangFirst replaces HangFloor for an
+	// engine's first steps, which fault the weights in.
+	HangFloor  = 1500 * time.Millisecond
+	HangFirst  = 15 * time.Second
+	HangFactor = 6
+	// SharedGrant bounds a grant while another engine of the device waits.
+	SharedGrant = 4
+)

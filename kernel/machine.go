@@ -1,0 +1,124 @@
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"ieg"
+)
+
+// Machine is the decision core. It is not safe for concurrent use: one
+// goroutine applies events and carries out each Ready before the next.
+type Machine struct {
+	cfg      Config
+	now      ieg.Time
+	draining bool
+
+	devices []*device
+	engines []*engine // in the order of loading
+	reqs    map[ieg.RequestID]*request
+	order   []*request // live requests in order of arrival
+
+	nextSeq  ieg.SeqID
+	nextStep ieg.StepID
+
+	totals  ieg.Totals
+	history history
+	ready   Ready
+}
+
+// New returns a machine without devices and engines.
+func New(cfg Config) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, reqs: map[ieg.RequestID]*request{}}, nil
+}
+
+// Apply takes in a fact at time now, which never goes back. The decisions are
+// in the Ready that follows.
+func (m *Machine) Apply(now ieg.Time, ev Event) {
+	if now < m.now {
+		panic(fmt.Sprintf("kernel: time goes back from %d to %d", m.now, now))
+	}
+	m.now = now
+	m.ready.reset()
+	switch ev := ev.(type) {
+	case Arrived:
+		m.arrive(ev.Request)
+	case Cancel:
+		m.cancel(ev.Request, ev.Reason, ev.Err)
+	case Pause:
+		m.pause(ev.Request, true)
+	case Resume:
+		m.pause(ev.Request, false)
+	case Delivered:
+		m.delivered(ev.Request, ev.Span)
+	case DeviceUp:
+		m.deviceUp(ev)
+	case LoadEngine:
+		m.load(ev)
+	case UnloadEngine:
+		m.unload(ev)
+	case EngineReady:
+		m.engineReady(ev.Info)
+	case EngineLost:
+		m.engineLost(ev)
+	case StepDone:
+		m.stepDone(ev.Done)
+	case Drain:
+		m.draining = true
+	case Tick:
+		m.tick()
+	default:
+		panic(fmt.Sprintf("kernel: unknown event %T", ev))
+	}
+	m.schedule()
+}
+
+// Ready is what to do now; valid until the next Apply.
+func (m *Machine) Ready() *Ready { return &m.ready }
+
+// Idle tells that no request is live.
+func (m *Machine) Idle() bool { return len(m.reqs) == 0 }
+
+// Deadline is when a Tick is due: a step that hangs or a request that is
+// late; ieg.Never if nothing is awaited.
+func (m *Machine) Deadline() ieg.Time {
+	d := ieg.Never
+	for _, e := range m.engines {
+		if e.flight.active {
+			d = min(d, e.flight.limit)
+		}
+	}
+	for _, r := range m.order {
+		d = min(d, r.spec.Deadline)
+	}
+	return d
+}
+
+func (m *Machine) tick() {
+	for _, e := range m.engines {
+		if e.flight.active && m.now >= e.flight.limit {
+			e.flight.limit = ieg.Never // asked once; EngineLost follows
+			m.ready.Kills = append(m.ready.Kills, Kill{Engine: e.id, Epoch: e.info.Epoch,
+				Reason: fmt.Sprintf("step %d made no progress for %s (predicted %s)", e.flight.step,
+					m.now.Sub(e.flight.started).Round(time.Millisecond), e.flight.predicted.Round(time.Millisecond))})
+		}
+	}
+	for i := 0; i < len(m.order); i++ {
+		if r := m.order[i]; m.now >= r.spec.Deadline {
+			m.end(r, ieg.StopDeadline, ieg.ErrDeadline)
+			i--
+		}
+	}
+}
+
+func (m *Machine) engine(id ieg.EngineID) *engine {
+	for _, e := range m.engines {
+		if e.id == id {
+			return e
+		}
+	}
+	return nil
+}

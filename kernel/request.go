@@ -1,0 +1,217 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ieg"
+	"ieg/kernel/sched"
+)
+
+// request is a live request.
+type request struct {
+	spec   *ieg.Request
+	engine *engine
+	seqs   []*seq
+	live   int // sequences that are not finished
+	paused bool
+	deaths int
+	times  ieg.RequestTimes
+	usage  ieg.Usage
+	life   life
+}
+
+// seqState is the state of a sequence.
+type seqState uint8
+
+const (
+	seqWaiting seqState = iota
+	seqRunning
+	seqFinished
+)
+
+// seq is one token stream of a request.
+type seq struct {
+	id       ieg.SeqID
+	req      *request
+	choice   int32
+	key      sched.Key
+	state    seqState
+	tokens   []ieg.Token // known: prompt, then generated
+	computed int32
+	slot     ieg.Slot
+	inFlight bool
+	// await is the row that is computing tokens this sequence shares, up to
+	// awaitN; NoSlot if it waits for nothing but a slot.
+	await     ieg.Slot
+	awaitSeq  ieg.SeqID
+	awaitN    int32
+	cached    int32
+	preempted int
+	admitted  bool
+	last      ieg.Time
+}
+
+func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }
+func (s *seq) gap() int32       { return int32(len(s.tokens)) - s.computed }
+
+// ready tells whether the sequence may advance now.
+func (s *seq) ready() bool { return s.state == seqRunning && !s.req.paused && s.gap() > 0 }
+
+func (m *Machine) arrive(spec *ieg.Request) {
+	m.totals.Requests++
+	e, err := m.admissible(spec)
+	if err != nil {
+		m.totals.Rejected++
+		f := ieg.Finish{Request: spec.ID, Choice: ieg.AllChoices, Reason: ieg.StopError, Err: err,
+			Times: ieg.RequestTimes{Received: spec.Received, Arrived: m.now}}
+		if e != nil && errors.Is(err, ieg.ErrBusy) {
+			f.RetryAfter = m.backlog(e)
+		}
+		m.ready.Finishes = append(m.ready.Finishes, f)
+		return
+	}
+	r := &request{spec: spec, engine: e, live: spec.N}
+	r.times = ieg.RequestTimes{Received: spec.Received, Arrived: m.now}
+	r.usage.Prompt = int32(len(spec.Prompt))
+	m.reqs[spec.ID] = r
+	m.order = append(m.order, r)
+	m.bear(r)
+	for i := range spec.N {
+		m.nextSeq++
+		s := &seq{id: m.nextSeq, req: r, choice: int32(i), slot: ieg.NoSlot, await: ieg.NoSlot}
+		s.tokens = slices.Grow(slices.Clone(spec.Prompt), int(min(spec.MaxTokens, 1024)))
+		s.key = sched.Key{Class: spec.Class, Deadline: spec.Deadline, Type: ieg.ComputeNode, Arrival: m.now, Seq: s.id}
+		r.seqs = append(r.seqs, s)
+		e.waiting.Push(s.key)
+		e.seqs[s.id] = s
+		m.ready.Admits = append(m.ready.Admits, Admit{Request: spec.ID, Choice: s.choice, Seq: s.id})
+	}
+	m.interrupt(e)
+}
+
+// admissible finds the engine for a request, or says why there is none.
+func (m *Machine) admissible(r *ieg.Request) (*engine, error) {
+	if m.draining {
+		return nil, ieg.ErrDraining
+	}
+	if m.reqs[r.ID] != nil || r.N < 1 || len(r.Prompt) == 0 {
+		panic(fmt.Sprintf("kernel: request %d: duplicate, or without choices or prompt", r.ID))
+	}
+	e := m.place(r)
+	switch {
+	case e == nil:
+		return nil, fmt.Errorf("%w: %q", ieg.ErrNoModel, r.Model)
+	case e.waiting.Len()+r.N > m.cfg.WaitingMax:
+		return e, fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), r.Model)
+	case e.state == ieg.EngineUp && int32(len(r.Prompt)) > e.promptMax(r.Kind):
+		return e, fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.Prompt), r.Model, e.promptMax(r.Kind))
+	}
+	return e, nil
+}
+
+// place picks the engine of the model with the least uncached work ahead.
+func (m *Machine) place(r *ieg.Request) *engine {
+	var best *engine
+	var least time.Duration
+	for _, e := range m.engines {
+		if e.model != r.Model || e.state == ieg.EngineClosing || e.state == ieg.EngineDown && e.final {
+			continue
+		}
+		if load := m.backlog(e); best == nil || load < least {
+			best, least = e, load
+		}
+	}
+	return best
+}
+
+// backlog is the time of the uncomputed known tokens ahead of a new request.
+func (m *Machine) backlog(e *engine) time.Duration {
+	var tokens int
+	for i := range e.waiting.Len() {
+		tokens += int(e.seqs[e.waiting.At(i).Seq].gap())
+	}
+	for _, s := range e.running {
+		tokens += int(s.gap())
+	}
+	return time.Duration(tokens) * e.speed.PrefillToken(512)
+}
+
+func (m *Machine) cancel(id ieg.RequestID, reason ieg.StopReason, why string) {
+	r := m.reqs[id]
+	if r == nil {
+		return
+	}
+	err := ieg.ErrCancelled
+	if reason == ieg.StopDeadline {
+		err = ieg.ErrDeadline
+	}
+	if why != "" {
+		err = fmt.Errorf("%w: %s", err, why)
+	}
+	m.end(r, reason, err)
+}
+
+// end finishes all sequences of a request with the same reason.
+func (m *Machine) end(r *request, reason ieg.StopReason, err error) {
+	for _, s := range r.seqs {
+		if s.state != seqFinished {
+			m.finish(s, reason, err)
+		}
+	}
+}
+
+// finish ends one sequence and, with the last one, its request.
+func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
+	r, e := s.req, s.req.engine
+	if s.state == seqWaiting {
+		e.waiting.Remove(s.key)
+	}
+	running := s.state == seqRunning
+	s.state = seqFinished
+	delete(e.seqs, s.id)
+	if running {
+		e.running = slices.DeleteFunc(e.running, func(o *seq) bool { return o == s })
+		e.drop = append(e.drop, s.id)
+		if s.inFlight {
+			m.abort(e, reason)
+		} else {
+			m.vacate(s)
+		}
+	}
+	m.settle(s, reason, err)
+	m.ready.Finishes = append(m.ready.Finishes, ieg.Finish{Request: r.spec.ID, Choice: s.choice, Reason: reason, Err: err, Usage: r.usage, Times: r.times})
+	if r.live--; r.live > 0 {
+		return
+	}
+	switch {
+	case reason.Success():
+		m.totals.Finished++
+	case reason == ieg.StopCancel:
+		m.totals.Cancelled++
+	default:
+		m.totals.Failed++
+	}
+	m.ready.Finishes = append(m.ready.Finishes, ieg.Finish{Request: r.spec.ID, Choice: ieg.AllChoices, Reason: reason, Err: err, Usage: r.usage, Times: r.times})
+	delete(m.reqs, r.spec.ID)
+	m.order = slices.DeleteFunc(m.order, func(o *request) bool { return o == r })
+	m.bury(r, reason, err)
+}
+
+// vacate gives up the sequence's row; its tokens stay there for their prefix.
+func (m *Machine) vacate(s *seq) {
+	if s.slot != ieg.NoSlot {
+		e := s.req.engine
+		e.pool.Release(s.slot, m.now, e.rent)
+		s.slot = ieg.NoSlot
+	}
+}
+
+func (m *Machine) pause(id ieg.RequestID, on bool) {
+	if r := m.reqs[id]; r != nil && r.paused != on {
+		r.paused = on
+		m.interrupt(r.engine)
+	}
+}

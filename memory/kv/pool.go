@@ -1,0 +1,257 @@
+package kv
+
+import (
+	"fmt"
+
+	"ieg"
+)
+
+// Row is one slot of an engine.
+type Row struct {
+	Tokens   []ieg.Token
+	Computed int32
+	Owner    ieg.SeqID // 0: nobody
+	Tenant   string
+	Used     ieg.Time // last acquired, advanced or released
+	// Rent is the caller's meter at the time of Release: what idle KV is
+	// charged since.
+	Rent float64
+	segs     []int32  // ids of the segments that make up [0, Computed)
+}
+
+func (r *Row) idle() bool  { return r.Owner == 0 && r.Computed > 0 }
+func (r *Row) empty() bool { return r.Owner == 0 && r.Computed == 0 }
+
+// segment is a run of cells that belongs to the same rows.
+type segment struct {
+	n    int32
+	refs int32
+}
+
+// Pool is the ledger of the slots of one engine.
+type Pool struct {
+	layout     ieg.Layout
+	slotTokens int32
+	cells      int32 // capacity of all rows together
+	used       int32 // cells held by any row
+	idle       int32 // tokens in idle rows
+	rows       []Row
+	segs       []segment
+	free       []int32 // unused entries of segs
+}
+
+// NewPool returns the ledger of an engine that has just started: all empty.
+func NewPool(info ieg.EngineInfo) *Pool {
+	return &Pool{
+		layout: info.Layout, slotTokens: info.SlotTokens, cells: info.Cells,
+		rows: make([]Row, info.Slots),
+	}
+}
+
+// Slots is the number of rows.
+func (p *Pool) Slots() int { return len(p.rows) }
+
+// Row gives read access to a row.
+func (p *Pool) Row(s ieg.Slot) *Row { return &p.rows[s] }
+
+// Cells is the capacity, Used the cells held by any row, Idle the tokens of
+// rows without an owner.
+func (p *Pool) Cells() int32 { return p.cells }
+
+// Used is the number of cells held by any row.
+func (p *Pool) Used() int32 { return p.used }
+
+// Idle is the number of tokens in rows without an owner.
+func (p *Pool) Idle() int32 { return p.idle }
+
+// Free is the number of cells nobody holds.
+func (p *Pool) Free() int32 { return p.cells - p.used }
+
+// Layout is the engine's layout.
+func (p *Pool) Layout() ieg.Layout { return p.layout }
+
+// Counts returns the numbers of owned and of idle rows.
+func (p *Pool) Counts() (owned, idle int) {
+	for i := range p.rows {
+		switch r := &p.rows[i]; {
+		case r.Owner != 0:
+			owned++
+		case r.Computed > 0:
+			idle++
+		}
+	}
+	return owned, idle
+}
+
+// Match is where the longest known prefix of some tokens lies.
+type Match struct {
+	Slot ieg.Slot // NoSlot: nothing
+	N    int32    // tokens in KV that may be reused
+	// Pending is a row whose owner is about to compute more of the prefix,
+	// up to PendingN tokens; NoSlot if no row promises more than N.
+	Pending  ieg.Slot
+	PendingN int32
+}
+
+// Match looks for the longest prefix of tokens, to the token, in rows of the
+// tenant. At most len(tokens)-1 are ever matched: the last token's logits are
+// needed. Among equals an idle row wins, then the lower slot.
+func (p *Pool) Match(tokens []ieg.Token, tenant string) Match {
+	m := Match{Slot: ieg.NoSlot, Pending: ieg.NoSlot}
+	most := int32(len(tokens)) - 1
+	for i := range p.rows {
+		r := &p.rows[i]
+		if r.Tenant != tenant || len(r.Tokens) == 0 {
+			continue
+		}
+		known := min(common(r.Tokens, tokens), most)
+		here := min(known, r.Computed)
+		if here > m.N || here == m.N && here > 0 && r.Owner == 0 && p.rows[m.Slot].Owner != 0 {
+			m.Slot, m.N = ieg.Slot(i), here
+		}
+		if r.Owner != 0 && known > r.Computed && known > m.PendingN {
+			m.Pending, m.PendingN = ieg.Slot(i), known
+		}
+	}
+	if m.PendingN <= m.N {
+		m.Pending, m.PendingN = ieg.NoSlot, 0
+	}
+	return m
+}
+
+// common is the length of the common prefix.
+func common(a, b []ieg.Token) int32 {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return int32(i)
+		}
+	}
+	return int32(n)
+}
+
+// Grant is the answer to Acquire.
+type Grant struct {
+	Slot   ieg.Slot
+	Cached int32 // tokens that need not be computed
+	Source ieg.Slot
+	Copied bool
+}
+
+// Acquire gives seq a row for tokens (which the pool keeps a reference to)
+// and appends to ops what the engine must do. It reuses the match m, which
+// must be fresh. False: every row has an owner.
+//
+// A matched idle row is taken over in place when the match covers all of it
+// or when it is the one that would be given up anyhow; else it is copied, so
+// that its rest stays useful.
+func (p *Pool) Acquire(seq ieg.SeqID, tokens []ieg.Token, tenant string, m Match, now ieg.Time, ops []ieg.KVOp) (Grant, []ieg.KVOp, bool) {
+	victim := p.victim(m.Slot)
+	inPlace := m.Slot != ieg.NoSlot && p.rows[m.Slot].Owner == 0 &&
+		(victim == ieg.NoSlot || m.N == p.rows[m.Slot].Computed ||
+			!p.rows[victim].empty() && p.rows[m.Slot].Used <= p.rows[victim].Used)
+	if victim == ieg.NoSlot && !inPlace {
+		return Grant{Slot: ieg.NoSlot}, ops, false
+	}
+	g := Grant{Slot: victim, Cached: m.N, Source: m.Slot}
+	if inPlace {
+		g.Slot = m.Slot
+		if p.rows[g.Slot].Computed > m.N {
+			ops = append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: g.Slot, N: m.N})
+		}
+		p.trim(g.Slot, m.N)
+	} else {
+		had := p.rows[victim].Computed
+		p.trim(victim, 0)
+		switch {
+		case m.N > 0:
+			g.Copied = true
+			ops = append(ops, ieg.KVOp{Kind: ieg.KVCopy, From: m.Slot, To: victim, N: m.N})
+			p.share(m.Slot, victim, m.N)
+		case had > 0:
+			ops = append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: victim})
+		}
+	}
+	r := &p.rows[g.Slot]
+	r.Owner, r.Tenant, r.Used, r.Tokens = seq, tenant, now, tokens
+	return g, ops, true
+}
+
+// victim is the row to fill: an empty one next to owned rows if there is
+// one (engines read neighbouring rows together), else the least recently used
+// idle one other than keep.
+func (p *Pool) victim(keep ieg.Slot) ieg.Slot {
+	best, gap := ieg.NoSlot, 0
+	for i := range p.rows {
+		if !p.rows[i].empty() {
+			continue
+		}
+		d := p.distance(i)
+		if best == ieg.NoSlot || d < gap {
+			best, gap = ieg.Slot(i), d
+		}
+	}
+	if best != ieg.NoSlot {
+		return best
+	}
+	for i := range p.rows {
+		r := &p.rows[i]
+		if r.idle() && ieg.Slot(i) != keep && (best == ieg.NoSlot || r.Used < p.rows[best].Used) {
+			best = ieg.Slot(i)
+		}
+	}
+	return best
+}
+
+// distance from row i to the nearest owned row; its index if none is owned.
+func (p *Pool) distance(i int) int {
+	for d := 1; d < len(p.rows); d++ {
+		if i-d >= 0 && p.rows[i-d].Owner != 0 || i+d < len(p.rows) && p.rows[i+d].Owner != 0 {
+			return d
+		}
+	}
+	return i
+}
+
+// Advance records that the row's known tokens are now tokens and the first
+// computed of them are in KV.
+func (p *Pool) Advance(s ieg.Slot, tokens []ieg.Token, computed int32, now ieg.Time) {
+	r := &p.rows[s]
+	if computed < r.Computed || int(computed) > len(tokens) {
+		panic(fmt.Sprintf("kv: slot %d advances from %d to %d of %d tokens", s, r.Computed, computed, len(tokens)))
+	}
+	p.grow(r, computed-r.Computed)
+	r.Tokens, r.Computed, r.Used = tokens, computed, now
+}
+
+// Release gives up ownership; the computed tokens stay for their prefix.
+func (p *Pool) Release(s ieg.Slot, now ieg.Time, rent float64) {
+	r := &p.rows[s]
+	r.Owner, r.Used, r.Rent = 0, now, rent
+	r.Tokens = r.Tokens[:r.Computed]
+	p.idle += r.Computed
+}
+
+// Oldest is the least recently used idle row, NoSlot if none is idle.
+func (p *Pool) Oldest() ieg.Slot {
+	s := ieg.NoSlot
+	for i := range p.rows {
+		r := &p.rows[i]
+		if r.idle() && (s == ieg.NoSlot || r.Used < p.rows[s].Used) {
+			s = ieg.Slot(i)
+		}
+	}
+	return s
+}
+
+// Evict empties the oldest row and appends the op that frees its cells.
+// False: no row is idle.
+func (p *Pool) Evict(ops []ieg.KVOp) ([]ieg.KVOp, bool) {
+	s := p.Oldest()
+	if s == ieg.NoSlot {
+		return ops, false
+	}
+	p.trim(s, 0)
+	p.rows[s].Tokens = nil
+	return append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: s}), true
+}
