@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ieg"
+)
+
+// checkBatch refuses a batch that the other side would not take.
+func checkBatch(b *ieg.Batch) error {
+	if len(b.Work) > BatchSeqs || len(b.New) > BatchSeqs || len(b.Drop) > BatchOps || len(b.Ops) > BatchOps {
+		return fmt.Errorf("%w: batch of %d work, %d new, %d dropped, %d operations is over the limits (%d, %d, %d, %d)",
+			ieg.ErrProtocol, len(b.Work), len(b.New), len(b.Drop), len(b.Ops), BatchSeqs, BatchSeqs, BatchOps, BatchOps)
+	}
+	return nil
+}
+
+func appendBatch(d []byte, b *ieg.Batch) []byte {
+	d = binary.AppendUvarint(d, uint64(b.Engine))
+	d = binary.AppendUvarint(d, uint64(b.Epoch))
+	d = binary.AppendUvarint(d, uint64(b.Step))
+	d = appendI32(d, b.Grant)
+	d = binary.AppendUvarint(d, uint64(len(b.Drop)))
+	for _, seq := range b.Drop {
+		d = binary.AppendUvarint(d, uint64(seq))
+	}
+	d = binary.AppendUvarint(d, uint64(len(b.New)))
+	for i := range b.New {
+		d = appendSeqStart(d, &b.New[i])
+	}
+	d = binary.AppendUvarint(d, uint64(len(b.Ops)))
+	for _, op := range b.Ops {
+		d = append(d, byte(op.Kind))
+		d = appendI32(d, op.From)
+		d = appendI32(d, op.To)
+		d = appendI32(d, op.N)
+	}
+	d = binary.AppendUvarint(d, uint64(len(b.Work)))
+	for i := range b.Work {
+		w := &b.Work[i]
+		d = binary.AppendUvarint(d, uint64(w.Seq))
+		d = appendI32(d, w.Slot)
+		d = appendI32(d, w.Start)
+		d = appendI32(d, w.N)
+		d = appendBool(d, w.Sample)
+	}
+	return d
+}
+
+// The least bytes that an element of each list takes.
+const (
+	dropSize     = 1
+	opSize       = 4
+	workSize     = 5
+	seqStartSize = 44
+	resultSize   = 3
+)
+
+// decodeBatch fills b, whose outer slices are used again. What New points to
+// is made anew, so that a Runner may keep it.
+func decodeBatch(body []byte, b *ieg.Batch) error {
+	r := reader{b: body}
+	b.Engine = ieg.EngineID(r.u32())
+	b.Epoch = ieg.Epoch(r.u32())
+	b.Step = ieg.StepID(r.uvarint())
+	b.Grant = r.i32()
+	b.Drop = resize(b.Drop, r.count(dropSize, BatchOps))
+	for i := range b.Drop {
+		b.Drop[i] = ieg.SeqID(r.uvarint())
+	}
+	b.New = resize(b.New, r.count(seqStartSize, BatchSeqs))
+	for i := range b.New {
+		b.New[i] = readSeqStart(&r)
+	}
+	b.Ops = resize(b.Ops, r.count(opSize, BatchOps))
+	for i := range b.Ops {
+		b.Ops[i] = ieg.KVOp{
+			Kind: ieg.KVOpKind(r.u8(uint8(ieg.KVCopy))),
+			From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(),
+		}
+	}
+	b.Work = resize(b.Work, r.count(workSize, BatchSeqs))
+	for i := range b.Work {
+		b.Work[i] = ieg.Work{
+			Seq: ieg.SeqID(r.uvarint()), Slot: ieg.Slot(r.i32()),
+			Start: r.i32(), N: r.i32(), Sample: r.bool(),
+		}
+	}
+	return r.done()
+}
+
+func appendSeqStart(d []byte, s *ieg.SeqStart) []byte {
+	d = binary.AppendUvarint(d, uint64(s.Seq))
+	d = appendI32(d, s.Slot)
+	d = appendTokens(d, s.Tokens)
+	d = appendI32(d, s.Prompt)
+	d = appendI32(d, s.MaxTokens)
+	d = appendBool(d, s.Embed)
+	return appendSampling(d, &s.Sampling)
+}
+
+func readSeqStart(r *reader) (s ieg.SeqStart) {
+	s.Seq = ieg.SeqID(r.uvarint())
+	s.Slot = ieg.Slot(r.i32())
+	s.Tokens = r.tokens(FrameBytes)
+	s.Prompt = r.i32()
+	s.MaxTokens = r.i32()
+	s.Embed = r.bool()
+	readSampling(r, &s.Sampling)
+	return s
+}
+
+func appendSampling(d []byte, s *ieg.Sampling) []byte {
+	d = appendF32(d, s.Temperature)
+	d = appendI32(d, s.TopK)
+	d = appendF32(d, s.TopP)
+	d = appendF32(d, s.MinP)
+	d = appendF32(d, s.RepetitionPenalty)
+	d = appendF32(d, s.PresencePenalty)
+	d = appendF32(d, s.FrequencyPenalty)
+	d = binary.AppendUvarint(d, uint64(len(s.LogitBias)))
+	for _, x := range s.LogitBias {
+		d = appendF32(appendI32(d, x.Token), x.Bias)
+	}
+	d = appendTokens(d, s.AllowedTokens)
+	d = binary.AppendUvarint(d, s.Seed)
+	d = appendI32(d, s.Choice)
+	d = appendI32(d, s.Logprobs)
+	d = appendString(d, s.Grammar)
+	d = appendStrings(d, s.GrammarTriggers)
+	d = appendTokens(d, s.StopTokens)
+	d = appendStrings(d, s.Stop)
+	d = appendBool(d, s.IncludeStop)
+	d = appendBool(d, s.IgnoreEOS)
+	d = appendI32(d, s.MinTokens)
+	return appendBool(d, s.KeepSpecial)
+}
+
+func readSampling(r *reader, s *ieg.Sampling) {
+	s.Temperature = r.f32()
+	s.TopK = r.i32()
+	s.TopP = r.f32()
+	s.MinP = r.f32()
+	s.RepetitionPenalty = r.f32()
+	s.PresencePenalty = r.f32()
+	s.FrequencyPenalty = r.f32()
+	if n := r.count(5, FrameBytes); n > 0 {
+		s.LogitBias = make([]ieg.TokenBias, n)
+		for i := range s.LogitBias {
+			s.LogitBias[i] = ieg.TokenBias{Token: ieg.Token(r.i32()), Bias: r.f32()}
+		}
+	}
+	s.AllowedTokens = r.tokens(FrameBytes)
+	s.Seed = r.uvarint()
+	s.Choice = r.i32()
+	s.Logprobs = r.i32()
+	s.Grammar = r.string(FrameBytes)
+	s.GrammarTriggers = r.strings(FrameBytes)
+	s.StopTokens = r.tokens(FrameBytes)
+	s.Stop = r.strings(FrameBytes)
+	s.IncludeStop = r.bool()
+	s.IgnoreEOS = r.bool()
+	s.MinTokens = r.i32()
+	s.KeepSpecial = r.bool()
+}
