@@ -172,3 +172,17 @@ type Link struct {
 	Bandwidth float64 // bytes/s
 	Latency   time.Duration
 }
+
+// Decision is where a node runs and why, as the placement left it. It is not
+// changed once made: graphs and their copies share it.
+type Decision struct {
+	Device     string        `json:"device"`            // the first, of a group
+	Members    []string      `json:"members,omitempty"` // of a device group
+	Predicted  time.Duration `json:"predicted_ns"`      // T(v,d)
+	Queue      time.Duration `json:"queue_ns"`          // uncached work ahead
+	Bottleneck string        `json:"bottleneck,omitempty"`
+	Terms      []CostTerm    `json:"terms,omitempty"`
+	Candidates []string      `json:"candidates,omitempty"`
+	// Violated says which bound the plan is expected to miss, and by how much.
+	Violated string `json:"violated,omitempty"`
+}
