@@ -163,7 +163,7 @@ func (m *Machine) preempt(v *seq) {
 	m.vacate(v)
 	v.preempted++
 	m.totals.Preemptions++
-	m.requeue(v, "preemption_triggered")
+	m.requeue(v, true)
 }
 
 // unadmit takes a sequence back out of the batch being made.

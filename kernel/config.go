@@ -2,8 +2,9 @@ package kernel
 
 import (
 	"fmt"
-	"time"
 
+	"ieg/kernel/cost"
+	"ieg/kernel/graph"
 	"ieg/kernel/sched"
 )
 
@@ -19,8 +20,10 @@ type Config struct {
 	// GrantSteps is the most repeats an engine may run alone; 0 asks after
 	// each step.
 	GrantSteps int32
-	// Prior seeds the pace of an engine that was never measured.
-	PriorStep, PriorSeq, PriorToken time.Duration
+	// Prior is the speed of an engine that was never measured.
+	Prior cost.Speed
+	// Graph says how graphs are built and limited.
+	Graph graph.Config
 }
 
 // Preemption says when a running request gives way.
@@ -39,7 +42,8 @@ func DefaultConfig() Config {
 		Pace:       sched.DefaultPace(),
 		Preemption: Preemption{Enabled: true, MinPriorityGap: 1, MaxPerRequest: 3},
 		GrantSteps: GrantSteps,
-		PriorStep:  20 * time.Millisecond, PriorSeq: 2 * time.Millisecond, PriorToken: 5 * time.Millisecond,
+		Prior:      cost.Speed{Base: 0.018, Seq: 0.002, Prefill: 0.005},
+		Graph:      graph.DefaultConfig(),
 	}
 }
 
@@ -54,8 +58,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("kernel: PrefillShareMin is %g, not in 0 … 0.95", c.Pace.PrefillShareMin)
 	case c.GrantSteps < 0 || c.GrantSteps > 1024:
 		return fmt.Errorf("kernel: GrantSteps is %d, not in 0 … 1024", c.GrantSteps)
-	case c.PriorStep <= 0 || c.PriorToken <= 0 || c.PriorSeq < 0:
-		return fmt.Errorf("kernel: the prior pace must be positive")
+	case c.Prior.Base <= 0 || c.Prior.Prefill <= 0:
+		return fmt.Errorf("kernel: the prior speed must be positive")
 	}
-	return nil
+	return c.Graph.Validate()
 }

@@ -2,8 +2,11 @@ package kernel
 
 import (
 	"fmt"
+	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
+	"ieg/kernel/graph"
 )
 
 // stepDone takes in a report: known tokens grow, rows advance, results go to
@@ -24,7 +27,9 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 		e.failed = 0
 		e.settleStep(done.Took)
 		m.totals.Steps++
+		share := done.Took / time.Duration(max(len(f.work), 1))
 		for i := range f.work {
+			f.work[i].seq.busy += share
 			if !m.advance(e, &f.work[i], &done.Results[i]) {
 				return
 			}
@@ -36,7 +41,10 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 		m.land(e)
 		return
 	}
-	f.prefill, f.decodes = 0, len(f.work)
+	f.load = cost.Step{}
+	for i := range f.work {
+		e.load(f.work[i].seq.computed, 1)
+	}
 	m.clock(e)
 }
 
@@ -81,6 +89,10 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 		if r.times.FirstToken == 0 {
 			r.times.FirstToken = m.now
 		}
+		if s.last != 0 {
+			r.itlMax = max(r.itlMax, m.now-s.last)
+		}
+		s.last = m.now
 		m.sampled(s)
 	}
 	if res.Sampled || res.Stop != ieg.NotStopped || res.Vector != nil {
@@ -91,6 +103,11 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 		m.finish(s, res.Stop, nil)
 	case int32(len(s.tokens)) > e.info.SlotTokens || s.generated() >= r.spec.MaxTokens && r.spec.Kind == ieg.Generate:
 		m.finish(s, ieg.StopLength, nil)
+	default:
+		if hit := m.overLimit(s); hit.Limit != graph.NoLimit {
+			r.graph.Stop(nil, hit, m.now)
+			m.end(r, ieg.StopLimit, hit)
+		}
 	}
 	return true
 }

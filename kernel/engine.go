@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
 	"ieg/kernel/sched"
 	"ieg/memory/kv"
 )
@@ -26,8 +27,7 @@ type flight struct {
 	grant     int32
 	halted    bool
 	aborted   bool
-	decodes   int
-	prefill   int
+	load      cost.Step
 	work      []flying
 }
 
@@ -49,7 +49,7 @@ type engine struct {
 	info   ieg.EngineInfo
 
 	pool    *kv.Pool
-	speed   *sched.Speed
+	profile cost.Profile
 	waiting sched.Queue
 	running []*seq // in the order of their keys
 	seqs    map[ieg.SeqID]*seq
@@ -62,11 +62,13 @@ type engine struct {
 	young  int // steps of this incarnation
 	failed int // failed steps in a row
 	last   ieg.Time
-	// rent is what a cell of idle KV has cost so far, in ns, if it was there
-	// from the start of this incarnation (unified layout).
+	// rent is what a cell of idle KV has cost so far, in seconds, if it was
+	// there from the start of this incarnation (unified layout).
 	rent    float64
 	closing bool
 	tried   bool // in this schedule
+	// expect is the learnt number of output tokens per class, 0 if none.
+	expect [ieg.NumClasses]float64
 }
 
 // promptMax is the longest prompt that leaves room for one token.
@@ -146,8 +148,8 @@ func (m *Machine) load(ev LoadEngine) {
 	m.engines = append(m.engines, &engine{
 		id: ev.Engine, model: ev.Model, device: ev.Device, need: ev.Need,
 		state: ieg.EngineLoading, seqs: map[ieg.SeqID]*seq{},
-		speed: sched.NewSpeed(m.cfg.PriorStep, m.cfg.PriorSeq, m.cfg.PriorToken),
 	})
+	m.engines[len(m.engines)-1].profile.Prior(m.cfg.Prior)
 	m.ready.Loads = append(m.ready.Loads, ev.Engine)
 }
 
@@ -216,7 +218,7 @@ func (m *Machine) engineLost(ev EngineLost) {
 	e.running = e.running[:0]
 	for _, s := range hit {
 		s.slot, s.inFlight = ieg.NoSlot, false
-		m.requeue(s, "engine_lost")
+		m.requeue(s, false)
 	}
 	e.pool = nil
 	m.mourn(hit, ev.Reason)
@@ -241,10 +243,10 @@ func (m *Machine) mourn(hit []*seq, reason string) {
 }
 
 // requeue makes a sequence that holds no row wait again, all to compute.
-func (m *Machine) requeue(s *seq, why string) {
+func (m *Machine) requeue(s *seq, preempted bool) {
 	s.state, s.computed, s.await = seqWaiting, 0, ieg.NoSlot
 	s.req.engine.waiting.Push(s.key)
-	m.relive(s, why)
+	m.relive(s, preempted)
 }
 
 // interrupt ends a grant: the engine has something new to consider. An engine

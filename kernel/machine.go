@@ -92,7 +92,7 @@ func (m *Machine) Deadline() ieg.Time {
 		}
 	}
 	for _, r := range m.order {
-		d = min(d, r.spec.Deadline)
+		d = min(d, r.until)
 	}
 	return d
 }
@@ -107,11 +107,22 @@ func (m *Machine) tick() {
 		}
 	}
 	for i := 0; i < len(m.order); i++ {
-		if r := m.order[i]; m.now >= r.spec.Deadline {
-			m.end(r, ieg.StopDeadline, ieg.ErrDeadline)
+		if r := m.order[i]; m.now >= r.until {
+			m.late(r)
 			i--
 		}
 	}
+}
+
+// late ends a request whose deadline, or whose graph's timeout, has passed.
+func (m *Machine) late(r *request) {
+	hit := r.graph.Check(m.now)
+	r.graph.Stop(nil, hit, m.now)
+	if m.now >= r.spec.Deadline {
+		m.end(r, ieg.StopDeadline, ieg.ErrDeadline)
+		return
+	}
+	m.end(r, ieg.StopLimit, hit)
 }
 
 func (m *Machine) engine(id ieg.EngineID) *engine {

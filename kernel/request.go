@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/graph"
 	"ieg/kernel/sched"
 )
 
@@ -20,7 +21,9 @@ type request struct {
 	deaths int
 	times  ieg.RequestTimes
 	usage  ieg.Usage
-	life   life
+	graph  *graph.Graph
+	until  ieg.Time // deadline, or the graph's timeout
+	itlMax ieg.Time
 }
 
 // seqState is the state of a sequence.
@@ -51,7 +54,10 @@ type seq struct {
 	cached    int32
 	preempted int
 	admitted  bool
+	begun     bool // its node runs since it was last placed
+	decoding  bool // its decode node runs
 	last      ieg.Time
+	busy      time.Duration // device time not yet charged to a node
 }
 
 func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }
@@ -136,7 +142,7 @@ func (m *Machine) backlog(e *engine) time.Duration {
 	for _, s := range e.running {
 		tokens += int(s.gap())
 	}
-	return time.Duration(tokens) * e.speed.PrefillToken(512)
+	return sched.Seconds(e.profile.Speed().PrefillSeconds(0, int32(tokens), e.info.StepTokens))
 }
 
 func (m *Machine) cancel(id ieg.RequestID, reason ieg.StopReason, why string) {
@@ -181,7 +187,7 @@ func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
 			m.vacate(s)
 		}
 	}
-	m.settle(s, reason, err)
+	m.settle(s, reason)
 	m.ready.Finishes = append(m.ready.Finishes, ieg.Finish{Request: r.spec.ID, Choice: s.choice, Reason: reason, Err: err, Usage: r.usage, Times: r.times})
 	if r.live--; r.live > 0 {
 		return

@@ -1,6 +1,10 @@
 package kernel
 
-import "ieg"
+import (
+	"ieg"
+	"ieg/kernel/cost"
+	"ieg/kernel/sched"
+)
 
 // Status describes the machine for people. It copies: the caller keeps it.
 func (m *Machine) Status() ieg.Status {
@@ -9,7 +13,7 @@ func (m *Machine) Status() ieg.Status {
 		row := ieg.EngineStatus{
 			Info: e.info, State: e.state, Reason: e.reason,
 			Running: len(e.running), Waiting: e.waiting.Len(), Steps: e.steps, LastStep: e.last,
-			PrefillTPS: 1e9 / float64(max(e.speed.PrefillToken(512), 1)), StepTime: e.speed.DecodeStep(1),
+			PrefillTPS: e.profile.Speed().PrefillTPS(), StepTime: sched.Seconds(e.profile.Speed().Step(cost.Step{Seqs: 1})),
 		}
 		row.Info.ID = e.id
 		if row.Info.Model.Name == "" {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
+	"ieg/kernel/sched"
 )
 
 // schedule starts a step on each device that is free and has work. Engines
@@ -68,7 +70,7 @@ func (m *Machine) compose(e *engine) {
 	b := &e.batch
 	b.New, b.Ops, b.Work, b.Grant = b.New[:0], b.Ops[:0], b.Work[:0], 0
 	f := &e.flight
-	f.work = f.work[:0]
+	f.work, f.load = f.work[:0], cost.Step{}
 
 	m.collectRent(e)
 	m.admit(e)
@@ -86,11 +88,11 @@ func (m *Machine) compose(e *engine) {
 			m.work(e, s, 1)
 		}
 	}
-	p := m.chunks(e, d, class)
+	m.chunks(e, d, class)
 	if len(b.Work) == 0 && len(b.New)+len(b.Ops) == 0 {
 		return
 	}
-	m.launch(e, d, p)
+	m.launch(e)
 }
 
 // decodes counts the sequences that advance by one token and their most
@@ -105,35 +107,41 @@ func (m *Machine) decodes(e *engine) (d int, class ieg.Class) {
 	return d, class
 }
 
-// chunks fills the step with prompt tokens, most urgent first, and returns
-// their number.
-func (m *Machine) chunks(e *engine, d int, class ieg.Class) int {
-	most := int(e.info.StepTokens) - d
-	left := m.cfg.Pace.Chunk(e.speed, d, class, most)
-	if e.info.Layout == ieg.Unified {
-		left = min(left, int(e.pool.Free())-d)
-	}
-	p := 0
+// chunks fills the step with prompt tokens, most urgent first.
+func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
+	left := -1
 	for _, s := range e.running {
 		embed := s.req.spec.Kind == ieg.Embed
 		gap := int(s.gap())
 		if !s.ready() || gap == 1 && !embed {
 			continue
 		}
-		n := min(gap, left-p)
+		if left < 0 {
+			left = m.chunk(e, d, class, s.computed)
+		}
+		n := min(gap, left)
 		if embed && n < gap {
 			if len(e.batch.Work) > 0 {
 				continue
 			}
-			n = gap
+			n, left = gap, gap
 		}
 		if n <= 0 {
-			break
+			return
 		}
 		m.work(e, s, int32(n))
-		p += n
+		left -= n
 	}
-	return p
+}
+
+// chunk is the number of prompt tokens for a step of d decodes.
+func (m *Machine) chunk(e *engine, d int, class ieg.Class, past int32) int {
+	l := sched.Load{Step: e.flight.load, Class: class, Past: past}
+	n := m.cfg.Pace.Chunk(e.profile.Speed(), l, int(e.info.StepTokens)-d)
+	if e.info.Layout == ieg.Unified {
+		n = min(n, int(e.pool.Free())-d)
+	}
+	return n
 }
 
 func (m *Machine) work(e *engine, s *seq, n int32) {
@@ -142,22 +150,40 @@ func (m *Machine) work(e *engine, s *seq, n int32) {
 		Sample: n == s.gap() && s.req.spec.Kind == ieg.Generate,
 	})
 	e.flight.work = append(e.flight.work, flying{seq: s, n: n})
+	e.load(s.computed, n)
 	s.inFlight = true
 	m.started(s)
 }
 
+// load adds a sequence's part to what the step is expected to cost. In the
+// unified layout a sequence's token reads every cell in use, its own or not.
+func (e *engine) load(past, n int32) {
+	l := &e.flight.load
+	reads := past + n
+	if e.info.Layout == ieg.Unified {
+		reads = max(reads, e.pool.Used())
+	}
+	if n == 1 {
+		l.Seqs++
+		l.KVTokens += int64(reads)
+		return
+	}
+	l.Prefill += n
+	l.Attended += cost.Attended(max(past, reads-n), n)
+}
+
 // launch sends the batch off.
-func (m *Machine) launch(e *engine, d, p int) {
+func (m *Machine) launch(e *engine) {
 	m.nextStep++
 	b, f := &e.batch, &e.flight
 	b.Engine, b.Epoch, b.Step = e.id, e.info.Epoch, m.nextStep
 	b.Drop = append(b.Drop[:0], e.drop...)
 	e.drop = e.drop[:0]
-	if p == 0 && d > 0 {
-		b.Grant = m.grant(e, d)
+	if f.load.Prefill == 0 && f.load.Seqs > 0 && b.Work[0].Sample {
+		b.Grant = m.grant(e, len(b.Work))
 	}
 	f.active, f.halted, f.aborted = true, false, false
-	f.step, f.grant, f.decodes, f.prefill = b.Step, b.Grant, d, p
+	f.step, f.grant = b.Step, b.Grant
 	m.clock(e)
 	m.ready.Batches = append(m.ready.Batches, b)
 }
@@ -166,7 +192,7 @@ func (m *Machine) launch(e *engine, d, p int) {
 func (m *Machine) clock(e *engine) {
 	f := &e.flight
 	f.started = m.now
-	f.predicted = e.speed.Step(f.decodes, f.prefill)
+	f.predicted = sched.Seconds(e.profile.Speed().Step(f.load))
 	floor := HangFloor
 	if e.young < 3 {
 		floor = HangFirst
@@ -205,7 +231,7 @@ func (m *Machine) collectRent(e *engine) {
 	if e.info.Layout != ieg.Unified || e.pool.Idle() == 0 {
 		return
 	}
-	price := float64(e.speed.PrefillToken(512))
+	price := e.profile.Speed().Prefill
 	for {
 		s := e.pool.Oldest()
 		if s == ieg.NoSlot || e.rent-e.pool.Row(s).Rent < price {
@@ -215,24 +241,13 @@ func (m *Machine) collectRent(e *engine) {
 	}
 }
 
-// cellTime is the time that reading one idle cell adds to a step: its bytes at
-// the bandwidth that the measured decode step shows.
-func (e *engine) cellTime() float64 {
-	step := e.speed.DecodeStep(1)
-	if e.info.WeightBytes <= 0 || e.info.Cells <= 0 || step <= 0 {
-		return 0
-	}
-	perCell := float64(e.info.KVBytes) / float64(e.info.Cells)
-	return perCell * float64(step) / float64(e.info.WeightBytes)
-}
-
 // settleStep folds the measured time of a step into the engine's pace.
 func (e *engine) settleStep(took time.Duration) {
-	e.speed.Observe(e.flight.decodes, e.flight.prefill, took)
+	e.profile.Observe(e.flight.load, took.Seconds())
 	e.served += took
 	e.steps++
 	e.young++
 	if e.info.Layout == ieg.Unified {
-		e.rent += e.cellTime()
+		e.rent += e.profile.Speed().KVToken * float64(e.flight.load.Seqs)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
 )
 
 // Pace says how a step is shared between running streams and prompts.
@@ -27,27 +28,42 @@ func DefaultPace() Pace {
 	}
 }
 
-// Chunk is the number of prefill tokens that may join a step of d decodes,
-// the most urgent of them of class c, at the measured speed: all that fits
-// the target time between tokens, or, where decoding alone leaves too little
-// of it, the prompts' share of a longer step.
-func (p Pace) Chunk(s *Speed, d int, c ieg.Class, most int) int {
-	if d == 0 {
+// Load is what a step would hold without further prompt tokens.
+type Load struct {
+	cost.Step
+	Class ieg.Class // the most urgent class among its decodes
+	Past  int32     // context of the prompt that would be computed first
+}
+
+// Chunk is the number of prompt tokens that may join the decodes of a step at
+// the measured speed: all that fits the target time between tokens, or, where
+// decoding alone leaves too little of it, the prompts' share of a longer step.
+func (p Pace) Chunk(s cost.Speed, l Load, most int) int {
+	if l.Seqs == 0 {
 		return most
 	}
-	decode := s.DecodeStep(d)
-	room := time.Duration(p.PrefillShare / (1 - p.PrefillShare) * float64(decode))
-	if itl := p.ITL[c]; itl > 0 && decode*5/4 <= itl {
-		least := time.Duration(p.PrefillShareMin / (1 - p.PrefillShareMin) * float64(decode))
-		room = max(itl-decode, least)
+	decode := Seconds(s.Step(l.Step))
+	room := share(p.PrefillShare, decode)
+	if itl := p.ITL[l.Class]; itl > 0 && decode*5/4 <= itl {
+		room = max(itl-decode, share(p.PrefillShareMin, decode))
 	} else if itl == 0 {
 		room = GapMax
 	}
 	room = min(room, max(GapMax-decode, decode))
-	n := int(room / max(s.PrefillToken(ChunkTokensMin), 1))
-	// Larger chunks are cheaper per token: settle on the size's own price.
-	for range 3 {
-		n = int(room / max(s.PrefillToken(n), 1))
+	// A pass over n tokens behind past ones sees n·past + n²/2 pairs; the
+	// square is small beside the rest.
+	token := s.Prefill + s.Attended*float64(l.Past)
+	if token <= 0 {
+		return most
 	}
+	n := int(room.Seconds() / token)
 	return min(max(n, ChunkTokensMin), most)
 }
+
+// share is the time that makes up part f of a step whose rest takes d.
+func share(f float64, d time.Duration) time.Duration {
+	return time.Duration(f / (1 - f) * float64(d))
+}
+
+// Seconds turns a prediction into a span.
+func Seconds(s float64) time.Duration { return time.Duration(s * 1e9) }

@@ -1,6 +1,6 @@
 // Package sched decides what advances in an engine's next step: the order of
-// waiting requests, the measured pace of an engine, and how many tokens of
-// known text each sequence may compute. It is pure.
+// waiting requests and how many tokens of known text each step computes, at
+// the speed that kernel/cost has fitted to the engine. It is pure.
 //
 // There is one rule and no phases: a sequence has known and computed tokens,
 // and a step closes the gap within a token budget. A prompt, a chunk of it,

@@ -1,0 +1,13 @@
+package bench
+
+import "time"
+
+// Limits of a run.
+const (
+	// Rounds of a comparison, ours and theirs in turn; the median counts.
+	Rounds = 3
+	// GroupTimeout bounds the measuring of one group.
+	GroupTimeout = 9 * time.Minute
+	// ReadyTimeout bounds the start of a server.
+	ReadyTimeout = 90 * time.Second
+)
