@@ -89,4 +89,3 @@ func backoff(n int) time.Duration {
 	}
 	return min(backoffMin<<min(n-1, 16), backoffMax)
 }
-

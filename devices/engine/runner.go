@@ -84,4 +84,9 @@ type SynthSpec struct {
 	Sleep bool `json:"sleep"`
 	// StopEvery makes about one token in N an end-of-generation; 0: never.
 	StopEvery int32 `json:"stop_every"`
+	// Cells is the number of tokens that all slots together hold in the
+	// unified layout; 0: each slot can be full.
+	Cells int32 `json:"cells,omitempty"`
+	// LoadNS is how long loading takes, with Sleep.
+	LoadNS int64 `json:"load_ns,omitempty"`
 }

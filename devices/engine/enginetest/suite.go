@@ -1,0 +1,83 @@
+package enginetest
+
+import (
+	"testing"
+
+	"ieg"
+	"ieg/devices/engine"
+)
+
+// Options say what the suite may ask of an engine.
+type Options struct {
+	// Exact: equal sequences give equal tokens whatever else is in the batch
+	// or the engine, and however the prompt was split. llama.cpp promises
+	// this only for runs alone in a cleared engine.
+	Exact bool
+	// Embedding: the engine was loaded for vectors.
+	Embedding bool
+	// EmbedOnly: it can do nothing else.
+	EmbedOnly bool
+	// Prompt is a text of some dozen tokens; "" is a default.
+	Prompt string
+}
+
+// Run checks a Runner. open returns a loaded one for each sub-test; it may
+// return the same one again after the suite has dropped all sequences and
+// trimmed all slots. Closing it is open's affair (t.Cleanup).
+func Run(t *testing.T, o Options, open func(t testing.TB) engine.Runner) {
+	if o.Prompt == "" {
+		o.Prompt = "The quick brown fox jumps over the lazy dog. Once upon a time there was a"
+	}
+	for _, c := range cases {
+		if c.embed != o.EmbedOnly && o.EmbedOnly || c.embed && !o.Embedding {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, open(t), o)
+			if c.exact && !o.Exact {
+				t.Skip("the engine does not promise equal tokens here")
+			}
+			if c.prefixes && !b.info.Prefixes {
+				t.Skip("the engine's slots can't be trimmed and copied")
+			}
+			defer b.clear()
+			c.run(t, b)
+		})
+	}
+}
+
+// cases are the suite in the order in which it runs.
+var cases = []struct {
+	name     string
+	exact    bool // needs Options.Exact
+	prefixes bool // needs EngineInfo.Prefixes
+	embed    bool // is about vectors
+	run      func(*testing.T, *bench)
+}{
+	{name: "info", run: testInfo},
+	{name: "tokenize", run: testTokenize},
+	{name: "contract", run: testContract},
+	{name: "generate", run: testGenerate},
+	{name: "empty work", run: testEmptyWork},
+	{name: "stop token", run: testStopToken},
+	{name: "stop string", run: testStopString},
+	{name: "min tokens", run: testMinTokens},
+	{name: "logprobs", run: testLogprobs},
+	{name: "seed", run: testSeed},
+	{name: "chunked prefill", exact: true, run: testChunked},
+	{name: "batch is each alone", exact: true, run: testBatch},
+	{name: "trim", exact: true, prefixes: true, run: testTrim},
+	{name: "copy", exact: true, prefixes: true, run: testCopy},
+	{name: "prefixes stay usable", prefixes: true, run: testPrefixes},
+	{name: "replay", exact: true, run: testReplay},
+	{name: "replay texts", run: testReplayTexts},
+	{name: "abort", run: testAbort},
+	{name: "tokenize beside steps", run: testTokenizeBeside},
+	{name: "slot overflow", run: testOverflow},
+	{name: "vectors", embed: true, run: testVectors},
+}
+
+// greedy is plain arg max.
+func greedy() ieg.Sampling {
+	return ieg.Sampling{TopP: 1, RepetitionPenalty: 1, Logprobs: -1}
+}
