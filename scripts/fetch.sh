@@ -103,7 +103,7 @@ npm_fetch() {
 	mkdir -p "$downloads"
 	say "fetching $package $version ($size) with npm"
 	log=$dir/log
-	(cd "$dir" && npm pack --silent "$package@$version" >"$log" 2>&1) ||
+	(cd "$dir" && npm pack --loglevel error "$package@$version" >"$log" 2>&1) ||
 		die "npm could not fetch $package@$version: $(last_line "$log"); is this machine on line? (needed once, then it works off line)"
 	keep "$dir"/*.tgz "$name" "$want"
 	rm -rf "$dir"
