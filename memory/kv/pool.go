@@ -16,7 +16,7 @@ type Row struct {
 	// Rent is the caller's meter at the time of Release: what idle KV is
 	// charged since.
 	Rent float64
-	segs     []int32  // ids of the segments that make up [0, Computed)
+	segs []int32 // ids of the segments that make up [0, Computed)
 }
 
 func (r *Row) idle() bool  { return r.Owner == 0 && r.Computed > 0 }
@@ -119,15 +119,24 @@ func (p *Pool) Match(tokens []ieg.Token, tenant string) Match {
 	return m
 }
 
-// common is the length of the common prefix.
+// stride is the number of tokens that common compares at once.
+const stride = 64
+
+// common is the length of the common prefix. Blocks of tokens are compared as
+// memory; a row and a sequence that share their tokens need no comparison.
 func common(a, b []ieg.Token) int32 {
 	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return int32(i)
-		}
+	if n == 0 || &a[0] == &b[0] {
+		return int32(n)
 	}
-	return int32(n)
+	i := 0
+	for i+stride <= n && *(*[stride]ieg.Token)(a[i:]) == *(*[stride]ieg.Token)(b[i:]) {
+		i += stride
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return int32(i)
 }
 
 // Grant is the answer to Acquire.
@@ -181,36 +190,49 @@ func (p *Pool) Acquire(seq ieg.SeqID, tokens []ieg.Token, tenant string, m Match
 // one (engines read neighbouring rows together), else the least recently used
 // idle one other than keep.
 func (p *Pool) victim(keep ieg.Slot) ieg.Slot {
-	best, gap := ieg.NoSlot, 0
-	for i := range p.rows {
-		if !p.rows[i].empty() {
-			continue
-		}
-		d := p.distance(i)
-		if best == ieg.NoSlot || d < gap {
-			best, gap = ieg.Slot(i), d
+	if s := p.emptyRow(); s != ieg.NoSlot {
+		return s
+	}
+	return p.oldest(keep)
+}
+
+// emptyRow is the empty row with the least distance to an owned one, the
+// lowest among equals; the lowest of all if none is owned.
+func (p *Pool) emptyRow() ieg.Slot {
+	best, least, lowest := ieg.NoSlot, len(p.rows), ieg.NoSlot
+	note := func(i, owned int) {
+		d := max(i-owned, owned-i)
+		if d < least || d == least && ieg.Slot(i) < best {
+			best, least = ieg.Slot(i), d
 		}
 	}
-	if best != ieg.NoSlot {
-		return best
-	}
+	owned := -1
 	for i := range p.rows {
-		r := &p.rows[i]
-		if r.idle() && ieg.Slot(i) != keep && (best == ieg.NoSlot || r.Used < p.rows[best].Used) {
-			best = ieg.Slot(i)
+		switch r := &p.rows[i]; {
+		case r.Owner != 0:
+			owned = i
+		case r.empty():
+			if lowest == ieg.NoSlot {
+				lowest = ieg.Slot(i)
+			}
+			if owned >= 0 {
+				note(i, owned)
+			}
+		}
+	}
+	if owned < 0 {
+		return lowest
+	}
+	owned = -1
+	for i := len(p.rows) - 1; i >= 0; i-- {
+		switch r := &p.rows[i]; {
+		case r.Owner != 0:
+			owned = i
+		case r.empty() && owned >= 0:
+			note(i, owned)
 		}
 	}
 	return best
-}
-
-// distance from row i to the nearest owned row; its index if none is owned.
-func (p *Pool) distance(i int) int {
-	for d := 1; d < len(p.rows); d++ {
-		if i-d >= 0 && p.rows[i-d].Owner != 0 || i+d < len(p.rows) && p.rows[i+d].Owner != 0 {
-			return d
-		}
-	}
-	return i
 }
 
 // Advance records that the row's known tokens are now tokens and the first
@@ -233,21 +255,25 @@ func (p *Pool) Release(s ieg.Slot, now ieg.Time, rent float64) {
 }
 
 // Oldest is the least recently used idle row, NoSlot if none is idle.
-func (p *Pool) Oldest() ieg.Slot {
+func (p *Pool) Oldest() ieg.Slot { return p.oldest(ieg.NoSlot) }
+
+// oldest is the least recently used idle row other than keep; among equals
+// the lowest.
+func (p *Pool) oldest(keep ieg.Slot) ieg.Slot {
 	s := ieg.NoSlot
 	for i := range p.rows {
 		r := &p.rows[i]
-		if r.idle() && (s == ieg.NoSlot || r.Used < p.rows[s].Used) {
+		if r.idle() && ieg.Slot(i) != keep && (s == ieg.NoSlot || r.Used < p.rows[s].Used) {
 			s = ieg.Slot(i)
 		}
 	}
 	return s
 }
 
-// Evict empties the oldest row and appends the op that frees its cells.
-// False: no row is idle.
-func (p *Pool) Evict(ops []ieg.KVOp) ([]ieg.KVOp, bool) {
-	s := p.Oldest()
+// Evict empties the oldest row other than keep (NoSlot: any) and appends the
+// op that frees its cells. False: no such row is idle.
+func (p *Pool) Evict(keep ieg.Slot, ops []ieg.KVOp) ([]ieg.KVOp, bool) {
+	s := p.oldest(keep)
 	if s == ieg.NoSlot {
 		return ops, false
 	}
