@@ -123,7 +123,7 @@ func (m *Machine) makeCells(e *engine, s *seq, match kv.Match) (kv.Match, bool) 
 		return match, true
 	}
 	for e.pool.Free() < int32(len(s.tokens))-match.N+int32(len(e.running)) {
-		ops, ok := e.pool.Evict(e.batch.Ops)
+		ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops)
 		if !ok {
 			return match, false
 		}
@@ -175,7 +175,7 @@ func (m *Machine) unadmit(e *engine, v *seq) {
 // least urgent running sequences, all but the most urgent.
 func (m *Machine) ensureCells(e *engine, n int32) bool {
 	for e.pool.Free() < n {
-		if ops, ok := e.pool.Evict(e.batch.Ops); ok {
+		if ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops); ok {
 			e.batch.Ops = ops
 			continue
 		}

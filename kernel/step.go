@@ -237,7 +237,7 @@ func (m *Machine) collectRent(e *engine) {
 		if s == ieg.NoSlot || e.rent-e.pool.Row(s).Rent < price {
 			return
 		}
-		e.batch.Ops, _ = e.pool.Evict(e.batch.Ops)
+		e.batch.Ops, _ = e.pool.Evict(ieg.NoSlot, e.batch.Ops)
 	}
 }
 
