@@ -21,12 +21,14 @@ type Options struct {
 	Prompt string
 }
 
+const defaultPrompt = "The quick brown fox jumps over the lazy dog. Once upon a time there was a"
+
 // Run checks a Runner. open returns a loaded one for each sub-test; it may
 // return the same one again after the suite has dropped all sequences and
 // trimmed all slots. Closing it is open's affair (t.Cleanup).
 func Run(t *testing.T, o Options, open func(t testing.TB) engine.Runner) {
 	if o.Prompt == "" {
-		o.Prompt = "The quick brown fox jumps over the lazy dog. Once upon a time there was a"
+		o.Prompt = defaultPrompt
 	}
 	for _, c := range cases {
 		if c.embed != o.EmbedOnly && o.EmbedOnly || c.embed && !o.Embedding {
