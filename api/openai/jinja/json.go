@@ -95,6 +95,12 @@ func decodeDict(d *json.Decoder, edit func(string) string, depth int) (Value, er
 	return m, err
 }
 
+// ToJSON writes a value made by FromJSON as the filter tojson does.
+func ToJSON(v Value) (text string, err error) {
+	defer caught(&err)
+	return (&run{}).toJSON(v, args{}), nil
+}
+
 // dump holds the settings of one tojson.
 type dump struct {
 	r          *run
