@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ieg"
+	"ieg/kernel/sched"
 	"ieg/memory/kv"
 )
 
@@ -16,24 +17,57 @@ const (
 	full               // no row or no cells: nobody behind it gets one either
 )
 
+// embedTenant keeps rows that held embeddings from being matched.
+const embedTenant = "\x00embed"
+
 // admit gives rows to waiting sequences, most urgent first.
 func (m *Machine) admit(e *engine) {
-	if e.closing && len(e.running) == 0 && e.waiting.Len() == 0 {
-		return
+	e.awaits, e.owed = 0, 0
+	for _, s := range e.running {
+		s.lifted = false
+		e.owed += s.gap()
 	}
 	for i := 0; i < e.waiting.Len(); {
-		switch m.tryAdmit(e, e.seqs[e.waiting.At(i).Seq]) {
+		s := e.seqs[e.waiting.At(i).Seq]
+		switch m.tryAdmit(e, s) {
 		case awaiting:
 			i++
+			e.lift(s)
 		case full:
 			return
 		}
 	}
 }
 
+// lift lends the key of a sequence that awaits a prefix to the one that
+// computes it, so that the less urgent one does not hold it up.
+func (e *engine) lift(s *seq) {
+	if s.await == ieg.NoSlot {
+		return
+	}
+	e.awaits++
+	if o := e.seqs[s.awaitSeq]; s.key.Compare(*o.effective()) < 0 {
+		o.lift, o.lifted = s.key, true
+	}
+}
+
+// effective is the key by which the sequence's prompt is computed.
+func (s *seq) effective() *sched.Key {
+	if s.lifted {
+		return &s.lift
+	}
+	return &s.key
+}
+
 func (m *Machine) tryAdmit(e *engine, s *seq) admission {
-	if s.req.paused || e.stillAwaits(s) {
+	switch {
+	case s.req.paused:
+		s.await = ieg.NoSlot
 		return awaiting
+	case e.stillAwaits(s):
+		return awaiting
+	case e.blocked == s.id:
+		return full
 	}
 	match := e.match(s)
 	if match.Pending != ieg.NoSlot && match.PendingN-match.N >= AwaitTokensMin {
@@ -42,10 +76,13 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 			return awaiting
 		}
 	}
+	if !m.couldFit(e, s, match) {
+		return m.noRoom(e, s)
+	}
 	for {
-		match, fits := m.makeCells(e, s, match)
-		if fits {
-			if grant, ops, ok := e.pool.Acquire(s.id, s.tokens, s.req.spec.Tenant, match, m.now, e.batch.Ops); ok {
+		var fits bool
+		if match, fits = e.makeCells(s, match); fits && len(e.running) < int(e.info.StepTokens) {
+			if grant, ops, ok := e.pool.Acquire(s.id, s.tokens, s.tenant(), match, m.now, e.batch.Ops); ok {
 				e.batch.Ops = ops
 				m.enter(e, s, grant)
 				return admitted
@@ -54,16 +91,26 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 		if !m.yield(e, s) {
 			return m.noRoom(e, s)
 		}
+		match = e.match(s)
 	}
+}
+
+// tenant is the salt of the sequence's KV.
+func (s *seq) tenant() string {
+	if s.req.spec.Kind == ieg.Embed {
+		return embedTenant
+	}
+	return s.req.spec.Tenant
 }
 
 // noRoom keeps the sequence waiting, unless it is alone and has outgrown all
 // cells of the engine.
 func (m *Machine) noRoom(e *engine, s *seq) admission {
-	if len(e.running) == 0 && e.pool.Idle() == 0 {
+	if len(e.running) == 0 && int32(len(s.tokens)) > e.rowMax() {
 		m.finish(s, ieg.StopLength, nil)
 		return admitted
 	}
+	e.blocked = s.id
 	return full
 }
 
@@ -71,7 +118,9 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	r := s.req
 	e.waiting.Remove(s.key)
-	s.state, s.slot, s.computed = seqRunning, g.Slot, g.Cached
+	s.state, s.slot, s.computed, s.lifted = seqRunning, g.Slot, g.Cached, false
+	e.ahead -= int64(g.Cached)
+	e.owed += s.gap()
 	at, _ := slices.BinarySearchFunc(e.running, s, func(a, b *seq) int { return a.key.Compare(b.key) })
 	e.running = slices.Insert(e.running, at, s)
 	if !s.admitted {
@@ -87,9 +136,13 @@ func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	}
 	sampling := r.spec.Sampling
 	sampling.Choice = s.choice
+	prompt := int32(len(r.spec.Prompt))
 	e.batch.New = append(e.batch.New, ieg.SeqStart{
-		Seq: s.id, Slot: s.slot, Tokens: s.tokens, Prompt: int32(len(r.spec.Prompt)),
-		MaxTokens: r.spec.MaxTokens, Sampling: sampling, Embed: r.spec.Kind == ieg.Embed,
+		Seq: s.id, Slot: s.slot, Tokens: s.tokens, Prompt: prompt,
+		// The engine ends the text itself where the row ends, so that no held
+		// back text is lost.
+		MaxTokens: min(r.spec.MaxTokens, e.rowMax()-prompt+1),
+		Sampling:  sampling, Embed: r.spec.Kind == ieg.Embed,
 	})
 	m.entered(s)
 }
@@ -116,40 +169,74 @@ func (e *engine) match(s *seq) kv.Match {
 	return e.pool.Match(s.tokens, s.req.spec.Tenant)
 }
 
-// makeCells gives up idle rows until the sequence's tokens fit; the match is
-// looked up again since it may have been given up.
-func (m *Machine) makeCells(e *engine, s *seq, match kv.Match) (kv.Match, bool) {
+// cells is what the sequence needs beside what running ones still need to
+// catch up. Their output is not reserved: it is what preemption is for.
+func (e *engine) cells(s *seq, match kv.Match) int32 {
+	return int32(len(s.tokens)) - match.N + e.owed
+}
+
+// couldFit tells whether giving up idle rows and whoever would yield could make
+// room: nothing is given up in vain.
+func (m *Machine) couldFit(e *engine, s *seq, match kv.Match) bool {
+	if e.info.Layout == ieg.Streams {
+		return true
+	}
+	have := e.pool.Free() + e.pool.Idle()
+	for _, v := range e.running {
+		if m.yields(v, s) {
+			have += v.computed + v.gap()
+		}
+	}
+	return have >= e.cells(s, match)
+}
+
+// makeCells gives up idle rows until the sequence's tokens fit, the matched one
+// last; the match is looked up again once that is gone.
+func (e *engine) makeCells(s *seq, match kv.Match) (kv.Match, bool) {
 	if e.info.Layout == ieg.Streams {
 		return match, true
 	}
-	for e.pool.Free() < int32(len(s.tokens))-match.N+int32(len(e.running)) {
-		ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops)
+	for e.pool.Free() < e.cells(s, match) {
+		ops, ok := e.pool.Evict(match.Slot, e.batch.Ops)
+		if !ok && match.Slot != ieg.NoSlot {
+			ops, ok = e.pool.Evict(ieg.NoSlot, e.batch.Ops)
+			match = e.match(s)
+		}
 		if !ok {
 			return match, false
 		}
-		e.batch.Ops, match = ops, e.match(s)
+		e.batch.Ops = ops
 	}
 	return match, true
 }
 
-// yield preempts the least urgent running sequence for a waiting one of a
-// more urgent class.
+// yields tells whether v gives its row to the waiting s: its reader is slow, or
+// its class is less urgent.
+func (m *Machine) yields(v, s *seq) bool {
+	cfg := &m.cfg.Preemption
+	return v.req.paused || cfg.Enabled && int(v.key.Class)-int(s.key.Class) >= cfg.MinPriorityGap && v.yielded < cfg.MaxPerRequest
+}
+
+// yield preempts one running sequence for a waiting one: a paused one, else the
+// least urgent that yields.
 func (m *Machine) yield(e *engine, s *seq) bool {
-	cfg := m.cfg.Preemption
-	if !cfg.Enabled {
-		return false
-	}
+	var least *seq
 	for i := len(e.running) - 1; i >= 0; i-- {
 		v := e.running[i]
-		if int(v.key.Class)-int(s.key.Class) < cfg.MinPriorityGap {
-			return false
-		}
-		if v.preempted < cfg.MaxPerRequest {
+		if v.req.paused {
 			m.preempt(v)
 			return true
 		}
+		if least == nil && m.yields(v, s) {
+			least = v
+		}
 	}
-	return false
+	if least == nil {
+		return false
+	}
+	least.yielded++
+	m.preempt(least)
+	return true
 }
 
 // preempt takes the row from a sequence that is not in flight. What it had
@@ -158,6 +245,7 @@ func (m *Machine) yield(e *engine, s *seq) bool {
 func (m *Machine) preempt(v *seq) {
 	e := v.req.engine
 	e.running = slices.DeleteFunc(e.running, func(o *seq) bool { return o == v })
+	e.owed -= v.gap()
 	e.drop = append(e.drop, v.id)
 	m.unadmit(e, v)
 	m.vacate(v)
@@ -169,20 +257,4 @@ func (m *Machine) preempt(v *seq) {
 // unadmit takes a sequence back out of the batch being made.
 func (m *Machine) unadmit(e *engine, v *seq) {
 	e.batch.New = slices.DeleteFunc(e.batch.New, func(n ieg.SeqStart) bool { return n.Seq == v.id })
-}
-
-// ensureCells frees n cells for the step being made: idle rows first, then the
-// least urgent running sequences, all but the most urgent.
-func (m *Machine) ensureCells(e *engine, n int32) bool {
-	for e.pool.Free() < n {
-		if ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops); ok {
-			e.batch.Ops = ops
-			continue
-		}
-		if len(e.running) < 2 {
-			return false
-		}
-		m.preempt(e.running[len(e.running)-1])
-	}
-	return true
 }

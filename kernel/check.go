@@ -44,6 +44,16 @@ func (m *Machine) checkEngine(e *engine) error {
 			return fmt.Errorf("the queue is out of order at %d", i)
 		}
 	}
+	ahead := int64(0)
+	for i := range e.waiting.Len() {
+		ahead += int64(e.seqs[e.waiting.At(i).Seq].gap())
+	}
+	for _, s := range e.running {
+		ahead += int64(s.gap())
+	}
+	if ahead != e.ahead {
+		return fmt.Errorf("%d tokens to compute, counted as %d", ahead, e.ahead)
+	}
 	if e.pool == nil {
 		if len(e.running) > 0 {
 			return fmt.Errorf("%d sequences run without an engine", len(e.running))

@@ -31,7 +31,8 @@ type Preemption struct {
 	Enabled bool
 	// MinPriorityGap is the least difference in class.
 	MinPriorityGap int
-	// MaxPerRequest bounds how often one request gives way.
+	// MaxPerRequest bounds how often one sequence gives way to a more urgent
+	// class. Giving way for lack of cells, or while paused, does not count.
 	MaxPerRequest int
 }
 
@@ -56,6 +57,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("kernel: PrefillShare is %g, not in 0 … 0.95", c.Pace.PrefillShare)
 	case c.Pace.PrefillShareMin < 0 || c.Pace.PrefillShareMin > 0.95:
 		return fmt.Errorf("kernel: PrefillShareMin is %g, not in 0 … 0.95", c.Pace.PrefillShareMin)
+	case c.Preemption.Enabled && c.Preemption.MinPriorityGap < 1:
+		return fmt.Errorf("kernel: MinPriorityGap is %d, at least 1 is needed: equals would take turns in preempting each other", c.Preemption.MinPriorityGap)
+	case c.Preemption.MaxPerRequest < 0:
+		return fmt.Errorf("kernel: MaxPerRequest is %d, not 0 or more", c.Preemption.MaxPerRequest)
 	case c.GrantSteps < 0 || c.GrantSteps > 1024:
 		return fmt.Errorf("kernel: GrantSteps is %d, not in 0 … 1024", c.GrantSteps)
 	case c.Prior.Base <= 0 || c.Prior.Prefill <= 0:

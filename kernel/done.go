@@ -13,10 +13,11 @@ import (
 // the clients, and what stopped is finished.
 func (m *Machine) stepDone(done *ieg.StepDone) {
 	e := m.engine(done.Engine)
-	if e == nil || e.state == ieg.EngineDown || done.Epoch != e.info.Epoch || !e.flight.active || done.Step != e.flight.step {
-		return // a report of an incarnation that is gone
+	if e == nil || e.pool == nil || e.doomed || done.Epoch != e.info.Epoch || !e.flight.active || done.Step != e.flight.step {
+		return // a report of an incarnation that is gone, or going
 	}
 	f := &e.flight
+	f.over = done.Last
 	e.last = m.now
 	switch done.Outcome {
 	case ieg.StepOK:
@@ -24,7 +25,7 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 			m.kill(e, fmt.Sprintf("step %d reports %d results for %d sequences", done.Step, len(done.Results), len(f.work)))
 			return
 		}
-		e.failed = 0
+		e.failed, e.aborts = 0, 0
 		e.settleStep(done.Took)
 		m.totals.Steps++
 		share := done.Took / time.Duration(max(len(f.work), 1))
@@ -34,6 +35,8 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 				return
 			}
 		}
+	case ieg.StepAborted:
+		e.aborts++
 	case ieg.StepFailed:
 		m.failedStep(e, done.Err)
 	}
@@ -52,7 +55,7 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 // given up now.
 func (m *Machine) land(e *engine) {
 	f := &e.flight
-	f.active = false
+	f.active, f.over = false, false
 	for i := range f.work {
 		s := f.work[i].seq
 		s.inFlight = false
@@ -72,6 +75,7 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 		m.kill(e, fmt.Sprintf("step %d reports sequence %d at %d, not %d at %d", e.flight.step, res.Seq, res.Computed, s.id, s.computed+w.n))
 		return false
 	}
+	before := s.gap()
 	s.computed += w.n
 	w.n = 1
 	if res.Sampled {
@@ -81,6 +85,7 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 	if s.state == seqFinished {
 		return true // cancelled while it was in flight
 	}
+	e.ahead += int64(s.gap() - before)
 	r := s.req
 	if res.Sampled {
 		m.totals.GeneratedTokens++
@@ -120,7 +125,11 @@ func (m *Machine) failedStep(e *engine, why string) {
 	}
 }
 
+// kill asks for the end of an incarnation, once; its EngineLost follows.
 func (m *Machine) kill(e *engine, why string) {
-	e.flight.limit = ieg.Never
+	if e.doomed {
+		return
+	}
+	e.doomed, e.flight.limit, e.flight.abortAt = true, ieg.Never, ieg.Never
 	m.ready.Kills = append(m.ready.Kills, Kill{Engine: e.id, Epoch: e.info.Epoch, Reason: why})
 }

@@ -15,6 +15,9 @@ import (
 type device struct {
 	spec ieg.ResourceSpec
 	free int64
+	// turn is the device time that the engine which ran last had been given
+	// when it was chosen: where an engine that was idle joins the others.
+	turn time.Duration
 }
 
 // flight is the step that an engine is running.
@@ -22,11 +25,13 @@ type flight struct {
 	active    bool
 	step      ieg.StepID
 	started   ieg.Time
-	limit     ieg.Time
+	limit     ieg.Time // later than this it hangs
+	abortAt   ieg.Time // later than this it is held up by a cancelled sequence
 	predicted time.Duration
 	grant     int32
 	halted    bool
 	aborted   bool
+	over      bool // its last report is being taken in
 	load      cost.Step
 	work      []flying
 }
@@ -42,6 +47,7 @@ type engine struct {
 	id     ieg.EngineID
 	model  string
 	device string
+	dev    *device
 	need   int64
 	state  ieg.EngineState
 	reason string
@@ -53,6 +59,7 @@ type engine struct {
 	waiting sched.Queue
 	running []*seq // in the order of their keys
 	seqs    map[ieg.SeqID]*seq
+	prompts []*seq // scratch of chunks
 
 	batch  ieg.Batch
 	flight flight
@@ -61,7 +68,16 @@ type engine struct {
 	steps  int64
 	young  int // steps of this incarnation
 	failed int // failed steps in a row
+	aborts int // aborted steps in a row
 	last   ieg.Time
+	ahead  int64 // uncomputed known tokens of all sequences
+	doomed bool  // it is being killed: no step until it is ready again
+	idle   bool  // it had no work when it was last looked at
+	solo   bool  // its last step was an embedding that fits beside no decode
+	awaits int   // sequences that await a prefix, as of the last admission
+	owed   int32 // uncomputed known tokens of the running ones, while admitting
+	// blocked did not fit, and nothing was given up since.
+	blocked ieg.SeqID
 	// rent is what a cell of idle KV has cost so far, in seconds, if it was
 	// there from the start of this incarnation (unified layout).
 	rent    float64
@@ -74,10 +90,13 @@ type engine struct {
 // promptMax is the longest prompt that leaves room for one token.
 func (e *engine) promptMax(k ieg.Kind) int32 {
 	if k == ieg.Embed {
-		return min(e.info.SlotTokens, e.info.StepTokens)
+		return min(e.rowMax(), e.info.StepTokens)
 	}
-	return min(e.info.SlotTokens, e.info.Cells) - 1
+	return e.rowMax() - 1
 }
+
+// rowMax is the most tokens that one sequence can have in KV.
+func (e *engine) rowMax() int32 { return min(e.info.SlotTokens, e.info.Cells) }
 
 // hasWork tells whether a step could do something.
 func (e *engine) hasWork() bool {
@@ -130,9 +149,12 @@ func (m *Machine) load(ev LoadEngine) {
 		m.refuse(ev.Engine, fmt.Errorf("%w: there is no device %q; see ieg devices", ieg.ErrUnsupported, ev.Device))
 		return
 	}
+	m.engines = slices.DeleteFunc(m.engines, func(e *engine) bool {
+		return e.state == ieg.EngineDown && e.final && e.model == ev.Model && e.device == ev.Device
+	})
 	left := m.devices[i].free
 	for _, e := range m.engines {
-		if e.device == ev.Device {
+		if e.device == ev.Device && (e.pool != nil || !e.final) {
 			left -= e.need
 		}
 		if e.model == ev.Model && e.device == ev.Device && !e.final {
@@ -146,8 +168,8 @@ func (m *Machine) load(ev LoadEngine) {
 		return
 	}
 	m.engines = append(m.engines, &engine{
-		id: ev.Engine, model: ev.Model, device: ev.Device, need: ev.Need,
-		state: ieg.EngineLoading, seqs: map[ieg.SeqID]*seq{},
+		id: ev.Engine, model: ev.Model, device: ev.Device, dev: m.devices[i], need: ev.Need,
+		state: ieg.EngineLoading, seqs: map[ieg.SeqID]*seq{}, idle: true,
 	})
 	m.engines[len(m.engines)-1].profile.Prior(m.cfg.Prior)
 	m.ready.Loads = append(m.ready.Loads, ev.Engine)
@@ -159,10 +181,20 @@ func (m *Machine) unload(ev UnloadEngine) {
 		m.refuse(ev.Engine, fmt.Errorf("%w: engine %d", ieg.ErrNoModel, ev.Engine))
 		return
 	}
+	if e.state == ieg.EngineDown && e.final {
+		m.forget(e)
+		m.ready.Unloads = append(m.ready.Unloads, e.id)
+		return
+	}
 	e.state, e.closing = ieg.EngineClosing, true
 	if ev.Force {
 		m.failAll(e, fmt.Errorf("%w: %q was unloaded", ieg.ErrNoModel, e.model))
 	}
+}
+
+// forget takes an engine without an incarnation out of the list.
+func (m *Machine) forget(e *engine) {
+	m.engines = slices.DeleteFunc(m.engines, func(o *engine) bool { return o == e })
 }
 
 // failAll ends every request of an engine.
@@ -174,24 +206,42 @@ func (m *Machine) failAll(e *engine, err error) {
 	}
 }
 
+// engineReady takes in an incarnation. One that is to be unloaded still
+// finishes what waits for it.
 func (m *Machine) engineReady(info ieg.EngineInfo) {
 	e := m.engine(info.ID)
-	if e == nil || e.closing {
+	if e == nil || e.final {
 		return
 	}
-	if e.state == ieg.EngineUp {
+	if e.pool != nil {
 		panic(fmt.Sprintf("kernel: engine %d is ready twice without being lost", info.ID))
 	}
-	e.state, e.reason, e.info, e.young, e.failed = ieg.EngineUp, "", info, 0, 0
-	e.pool, e.rent = kv.NewPool(info), 0
+	if !e.closing {
+		e.state = ieg.EngineUp
+	}
+	e.reason, e.info, e.pool = "", info, kv.NewPool(info)
+	e.young, e.failed, e.aborts, e.rent, e.blocked, e.doomed = 0, 0, 0, 0, 0, false
 	if sum := info.WeightBytes + info.KVBytes + info.ComputeBytes; sum > 0 {
 		e.need = sum
 	}
-	for i := 0; i < e.waiting.Len(); i++ {
-		s := e.seqs[e.waiting.At(i).Seq]
-		if most := e.promptMax(s.req.spec.Kind); int32(len(s.tokens)) > most {
-			m.end(s.req, ieg.StopError, fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(s.tokens), e.model, most))
-			i = -1
+	for _, r := range slices.Clone(m.order) {
+		if r.engine == e {
+			m.fit(r)
+		}
+	}
+}
+
+// fit ends a waiting request whose prompt the new incarnation can't take, and
+// sequences that have outgrown it.
+func (m *Machine) fit(r *request) {
+	e := r.engine
+	if most := e.promptMax(r.spec.Kind); int32(len(r.spec.Prompt)) > most {
+		m.end(r, ieg.StopError, fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.spec.Prompt), e.model, most))
+		return
+	}
+	for _, s := range r.seqs {
+		if s.state == seqWaiting && int32(len(s.tokens)) > e.rowMax() {
+			m.finish(s, ieg.StopLength, nil)
 		}
 	}
 }
@@ -200,18 +250,16 @@ func (m *Machine) engineReady(info ieg.EngineInfo) {
 // with all their known tokens, or fail if they saw too many deaths.
 func (m *Machine) engineLost(ev EngineLost) {
 	e := m.engine(ev.Engine)
-	if e == nil || e.state == ieg.EngineUp && ev.Epoch != e.info.Epoch {
-		return
+	if e == nil || e.pool != nil && ev.Epoch != e.info.Epoch && !ev.Final {
+		return // an older incarnation, whose loss is known
 	}
-	if e.closing {
-		m.failAll(e, fmt.Errorf("%w: %q was unloaded", ieg.ErrNoModel, e.model))
-		m.engines = slices.DeleteFunc(m.engines, func(o *engine) bool { return o == e })
-		return
-	}
-	if e.state == ieg.EngineUp {
+	if e.pool != nil && !e.final {
 		m.totals.EngineDeaths++
 	}
-	e.state, e.reason, e.final = ieg.EngineDown, ev.Reason, ev.Final
+	e.reason, e.doomed = ev.Reason, false
+	if !e.closing {
+		e.state = ieg.EngineDown
+	}
 	e.flight = flight{work: e.flight.work[:0]}
 	e.drop = e.drop[:0]
 	hit := slices.Clone(e.running)
@@ -222,9 +270,16 @@ func (m *Machine) engineLost(ev EngineLost) {
 	}
 	e.pool = nil
 	m.mourn(hit, ev.Reason)
-	if ev.Final {
-		m.failAll(e, fmt.Errorf("%w: %q could not be loaded: %s", ieg.ErrEngineLost, e.model, ev.Reason))
+	if !ev.Final {
+		return
 	}
+	e.final = true
+	if e.closing {
+		m.failAll(e, fmt.Errorf("%w: %q was unloaded", ieg.ErrNoModel, e.model))
+		m.forget(e)
+		return
+	}
+	m.failAll(e, fmt.Errorf("%w: %q could not be loaded: %s", ieg.ErrEngineLost, e.model, ev.Reason))
 }
 
 // mourn counts a death once per request and fails those that saw too many.
@@ -244,8 +299,10 @@ func (m *Machine) mourn(hit []*seq, reason string) {
 
 // requeue makes a sequence that holds no row wait again, all to compute.
 func (m *Machine) requeue(s *seq, preempted bool) {
+	e := s.req.engine
+	e.ahead += int64(s.computed)
 	s.state, s.computed, s.await = seqWaiting, 0, ieg.NoSlot
-	s.req.engine.waiting.Push(s.key)
+	e.waiting.Push(s.key)
 	m.relive(s, preempted)
 }
 
@@ -253,23 +310,44 @@ func (m *Machine) requeue(s *seq, preempted bool) {
 // on the same device that waits for its turn counts too.
 func (m *Machine) interrupt(e *engine) {
 	for _, o := range m.engines {
-		if o.device == e.device && o.flight.active && o.flight.grant > 0 && !o.flight.halted && !o.flight.aborted {
-			o.flight.halted = true
-			m.ready.Halts = append(m.ready.Halts, StepRef{o.id, o.info.Epoch, o.flight.step})
+		f := &o.flight
+		if o.device == e.device && f.active && f.grant > 0 && !f.halted && !f.aborted && !f.over {
+			f.halted = true
+			m.ready.Halts = append(m.ready.Halts, StepRef{o.id, o.info.Epoch, f.step})
 		}
 	}
 }
 
-// abort ends a step early when a cancelled sequence would keep it running.
-func (m *Machine) abort(e *engine, reason ieg.StopReason) {
+// release ends a step early when a sequence that was given up would keep it
+// running: at once if that is foreseen, else when it turns out so.
+func (m *Machine) release(e *engine) {
 	f := &e.flight
-	if f.aborted {
+	if f.aborted || f.over {
 		return
 	}
-	if end := f.started.Add(f.predicted); !reason.Success() && end.Sub(m.now) > AbortAfter {
-		f.aborted = true
-		m.ready.Aborts = append(m.ready.Aborts, StepRef{e.id, e.info.Epoch, f.step})
+	if f.started.Add(f.predicted).Sub(m.now) > AbortAfter && e.mayAbort() {
+		m.abort(e)
 		return
 	}
+	f.abortAt = min(f.abortAt, m.now.Add(AbortAfter))
 	m.interrupt(e)
+}
+
+func (m *Machine) abort(e *engine) {
+	e.flight.aborted, e.flight.abortAt = true, ieg.Never
+	m.ready.Aborts = append(m.ready.Aborts, StepRef{e.id, e.info.Epoch, e.flight.step})
+}
+
+// mayAbort tells whether a step may be aborted: others that are in it lose
+// their work a few times in a row only.
+func (e *engine) mayAbort() bool {
+	if e.aborts < AbortsMax {
+		return true
+	}
+	for i := range e.flight.work {
+		if e.flight.work[i].seq.state != seqFinished {
+			return false
+		}
+	}
+	return true
 }

@@ -20,9 +20,12 @@ const (
 	// StepFailuresMax: an engine that fails this many steps in a row is
 	// killed and started anew.
 	StepFailuresMax = 3
-	// AbortAfter: a cancelled sequence ends a step that would run longer than
-	// this from now on.
+	// AbortAfter: a cancelled sequence ends a step that would run, or does
+	// run, longer than this from now on.
 	AbortAfter = 120 * time.Millisecond
+	// AbortsMax bounds the steps in a row that are aborted while others still
+	// have work in them, so that cancels can't keep them from advancing.
+	AbortsMax = 2
 	// HangFloor and HangFactor bound a step: later than HangFloor +
 	// HangFactor × predicted it is a hang. HangFirst replaces HangFloor for an
 	// engine's first steps, which fault the weights in.

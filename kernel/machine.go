@@ -88,7 +88,7 @@ func (m *Machine) Deadline() ieg.Time {
 	d := ieg.Never
 	for _, e := range m.engines {
 		if e.flight.active {
-			d = min(d, e.flight.limit)
+			d = min(d, e.flight.limit, e.flight.abortAt)
 		}
 	}
 	for _, r := range m.order {
@@ -99,11 +99,15 @@ func (m *Machine) Deadline() ieg.Time {
 
 func (m *Machine) tick() {
 	for _, e := range m.engines {
-		if e.flight.active && m.now >= e.flight.limit {
-			e.flight.limit = ieg.Never // asked once; EngineLost follows
-			m.ready.Kills = append(m.ready.Kills, Kill{Engine: e.id, Epoch: e.info.Epoch,
-				Reason: fmt.Sprintf("step %d made no progress for %s (predicted %s)", e.flight.step,
-					m.now.Sub(e.flight.started).Round(time.Millisecond), e.flight.predicted.Round(time.Millisecond))})
+		f := &e.flight
+		if f.active && m.now >= f.limit {
+			m.kill(e, fmt.Sprintf("step %d made no progress for %s (predicted %s)", f.step,
+				m.now.Sub(f.started).Round(time.Millisecond), f.predicted.Round(time.Millisecond)))
+		} else if f.active && m.now >= f.abortAt {
+			f.abortAt = ieg.Never
+			if e.mayAbort() {
+				m.abort(e)
+			}
 		}
 	}
 	for i := 0; i < len(m.order); i++ {

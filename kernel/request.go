@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -52,12 +53,17 @@ type seq struct {
 	awaitSeq  ieg.SeqID
 	awaitN    int32
 	cached    int32
-	preempted int
-	admitted  bool
-	begun     bool // its node runs since it was last placed
-	decoding  bool // its decode node runs
-	last      ieg.Time
-	busy      time.Duration // device time not yet charged to a node
+	preempted int // times that it lost its row
+	yielded   int // of them to a more urgent class
+	// lift is the key of the most urgent sequence that awaits what this one
+	// computes, if lifted.
+	lift     sched.Key
+	lifted   bool
+	admitted bool
+	begun    bool // its node runs since it was last placed
+	decoding bool // its decode node runs
+	last     ieg.Time
+	busy     time.Duration // device time not yet charged to a node
 }
 
 func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }
@@ -93,6 +99,7 @@ func (m *Machine) arrive(spec *ieg.Request) {
 		r.seqs = append(r.seqs, s)
 		e.waiting.Push(s.key)
 		e.seqs[s.id] = s
+		e.ahead += int64(s.gap())
 		m.ready.Admits = append(m.ready.Admits, Admit{Request: spec.ID, Choice: s.choice, Seq: s.id})
 	}
 	m.interrupt(e)
@@ -112,7 +119,7 @@ func (m *Machine) admissible(r *ieg.Request) (*engine, error) {
 		return nil, fmt.Errorf("%w: %q", ieg.ErrNoModel, r.Model)
 	case e.waiting.Len()+r.N > m.cfg.WaitingMax:
 		return e, fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), r.Model)
-	case e.state == ieg.EngineUp && int32(len(r.Prompt)) > e.promptMax(r.Kind):
+	case e.pool != nil && int32(len(r.Prompt)) > e.promptMax(r.Kind):
 		return e, fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.Prompt), r.Model, e.promptMax(r.Kind))
 	}
 	return e, nil
@@ -135,14 +142,7 @@ func (m *Machine) place(r *ieg.Request) *engine {
 
 // backlog is the time of the uncomputed known tokens ahead of a new request.
 func (m *Machine) backlog(e *engine) time.Duration {
-	var tokens int
-	for i := range e.waiting.Len() {
-		tokens += int(e.seqs[e.waiting.At(i).Seq].gap())
-	}
-	for _, s := range e.running {
-		tokens += int(s.gap())
-	}
-	return sched.Seconds(e.profile.Speed().PrefillSeconds(0, int32(tokens), e.info.StepTokens))
+	return sched.Seconds(e.profile.Speed().PrefillSeconds(0, int32(min(e.ahead, math.MaxInt32)), e.info.StepTokens))
 }
 
 func (m *Machine) cancel(id ieg.RequestID, reason ieg.StopReason, why string) {
@@ -178,13 +178,18 @@ func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
 	running := s.state == seqRunning
 	s.state = seqFinished
 	delete(e.seqs, s.id)
+	e.ahead -= int64(s.gap())
 	if running {
 		e.running = slices.DeleteFunc(e.running, func(o *seq) bool { return o == s })
 		e.drop = append(e.drop, s.id)
-		if s.inFlight {
-			m.abort(e, reason)
-		} else {
+		switch {
+		case !s.inFlight:
+			m.unadmit(e, s)
 			m.vacate(s)
+		case reason.Success():
+			m.interrupt(e)
+		default:
+			m.release(e)
 		}
 	}
 	m.settle(s, reason)
@@ -211,13 +216,14 @@ func (m *Machine) vacate(s *seq) {
 	if s.slot != ieg.NoSlot {
 		e := s.req.engine
 		e.pool.Release(s.slot, m.now, e.rent)
-		s.slot = ieg.NoSlot
+		s.slot, e.blocked = ieg.NoSlot, 0
 	}
 }
 
 func (m *Machine) pause(id ieg.RequestID, on bool) {
 	if r := m.reqs[id]; r != nil && r.paused != on {
 		r.paused = on
+		r.engine.blocked = 0
 		m.interrupt(r.engine)
 	}
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"time"
 
 	"ieg"
@@ -10,7 +11,7 @@ import (
 
 // schedule starts a step on each device that is free and has work. Engines
 // that share a device take turns: the more urgent work first, then the engine
-// that had less of the device's time.
+// that had less of the device's time since both have had work.
 func (m *Machine) schedule() {
 	for _, e := range m.engines {
 		e.tried = false
@@ -18,7 +19,7 @@ func (m *Machine) schedule() {
 	for {
 		var best *engine
 		for _, e := range m.engines {
-			if e.tried || e.state == ieg.EngineDown || e.pool == nil || !e.hasWork() || m.busy(e) {
+			if e.tried || !m.runnable(e) || m.busy(e) {
 				continue
 			}
 			if best == nil || before(e, best) {
@@ -32,6 +33,22 @@ func (m *Machine) schedule() {
 		m.compose(best)
 	}
 	m.closeIdle()
+}
+
+// runnable tells whether the engine could take a step. One that had no work
+// joins the others where they are: it has not saved up its turns.
+func (m *Machine) runnable(e *engine) bool {
+	if e.pool == nil || e.doomed {
+		return false
+	}
+	if !e.hasWork() {
+		e.idle = !e.flight.active
+		return false
+	}
+	if e.idle {
+		e.idle, e.served = false, max(e.served, e.dev.turn)
+	}
+	return true
 }
 
 func before(a, b *engine) bool {
@@ -74,74 +91,174 @@ func (m *Machine) compose(e *engine) {
 
 	m.collectRent(e)
 	m.admit(e)
-	d, class := m.decodes(e)
-	if d > 0 && !m.ensureCells(e, int32(d)) {
-		// A single sequence has outgrown the engine's cells.
-		m.finish(e.running[0], ieg.StopLength, nil)
-		d, class = m.decodes(e)
+	m.ensureCells(e)
+	if s := e.alone(); s != nil {
+		m.work(e, s, s.gap())
+	} else {
+		d, class := m.decode(e)
+		m.chunks(e, d, class)
 	}
-	if e.info.Layout == ieg.Unified && d > 0 {
-		d, class = m.decodes(e) // preemption may have changed who runs
-	}
-	for _, s := range e.running {
-		if s.ready() && s.gap() == 1 && s.req.spec.Kind == ieg.Generate && len(b.Work) < int(e.info.StepTokens) {
-			m.work(e, s, 1)
-		}
-	}
-	m.chunks(e, d, class)
 	if len(b.Work) == 0 && len(b.New)+len(b.Ops) == 0 {
 		return
 	}
 	m.launch(e)
 }
 
-// decodes counts the sequences that advance by one token and their most
-// urgent class.
-func (m *Machine) decodes(e *engine) (d int, class ieg.Class) {
+// decodes tells whether the sequence would advance by one token.
+func (s *seq) decodes() bool {
+	return s.ready() && s.gap() == 1 && s.req.spec.Kind == ieg.Generate
+}
+
+// prompt tells whether the sequence has more to compute than its last token.
+func (s *seq) prompt() bool {
+	return s.ready() && (s.gap() > 1 || s.req.spec.Kind == ieg.Embed)
+}
+
+// firstPrompt is the sequence whose prompt is computed first, nil if none.
+func (e *engine) firstPrompt() *seq {
+	var first *seq
+	for _, s := range e.running {
+		if s.prompt() && (first == nil || s.effective().Compare(*first.effective()) < 0) {
+			first = s
+		}
+	}
+	return first
+}
+
+// alone is an embedding that fits beside no decodes and is due: every other
+// step is its own.
+func (e *engine) alone() *seq {
+	s := e.firstPrompt()
+	if s == nil || s.req.spec.Kind != ieg.Embed || e.solo {
+		e.solo = false
+		return nil
+	}
+	d := int32(0)
+	for _, o := range e.running {
+		if o.decodes() {
+			d++
+		}
+	}
+	if s.gap()+d <= e.info.StepTokens {
+		return nil
+	}
+	e.solo = true
+	return s
+}
+
+// decode adds all sequences that advance by one token and returns their number
+// and most urgent class.
+func (m *Machine) decode(e *engine) (d int, class ieg.Class) {
 	class = ieg.NumClasses - 1
 	for _, s := range e.running {
-		if s.ready() && s.gap() == 1 && s.req.spec.Kind == ieg.Generate {
+		if s.decodes() {
 			d, class = d+1, min(class, s.key.Class)
+			m.work(e, s, 1)
 		}
 	}
 	return d, class
 }
 
-// chunks fills the step with prompt tokens, most urgent first.
-func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
-	left := -1
-	for _, s := range e.running {
-		embed := s.req.spec.Kind == ieg.Embed
-		gap := int(s.gap())
-		if !s.ready() || gap == 1 && !embed {
+// ensureCells makes room in the unified layout for the least that the step must
+// do: a cell per decode and a chunk of the first prompt. Idle rows give way,
+// then paused and the least urgent sequences; the last one left that still has
+// no room has outgrown the engine.
+func (m *Machine) ensureCells(e *engine) {
+	if e.info.Layout == ieg.Streams {
+		return
+	}
+	for e.pool.Free() < e.least() {
+		if ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops); ok {
+			e.batch.Ops, e.blocked = ops, 0
 			continue
 		}
-		if left < 0 {
-			left = m.chunk(e, d, class, s.computed)
+		if len(e.running) == 1 {
+			m.finish(e.running[0], ieg.StopLength, nil)
+			m.admit(e)
+			continue
 		}
-		n := min(gap, left)
-		if embed && n < gap {
-			if len(e.batch.Work) > 0 {
-				continue
-			}
-			n, left = gap, gap
-		}
-		if n <= 0 {
-			return
-		}
-		m.work(e, s, int32(n))
-		left -= n
+		m.preempt(e.victim())
 	}
 }
 
-// chunk is the number of prompt tokens for a step of d decodes.
-func (m *Machine) chunk(e *engine, d int, class ieg.Class, past int32) int {
-	l := sched.Load{Step: e.flight.load, Class: class, Past: past}
-	n := m.cfg.Pace.Chunk(e.profile.Speed(), l, int(e.info.StepTokens)-d)
-	if e.info.Layout == ieg.Unified {
-		n = min(n, int(e.pool.Free())-d)
+// least is the number of cells that a step can't do without.
+func (e *engine) least() (n int32) {
+	for _, s := range e.running {
+		if s.decodes() {
+			n++
+		}
 	}
-	return n
+	s := e.firstPrompt()
+	switch {
+	case s == nil:
+		return n
+	case s.req.spec.Kind == ieg.Embed:
+		return n + s.gap()
+	}
+	return n + min(s.gap(), sched.ChunkTokensMin)
+}
+
+// victim gives way for lack of cells: a paused sequence, else the least urgent.
+func (e *engine) victim() *seq {
+	for i := len(e.running) - 1; i >= 0; i-- {
+		if e.running[i].req.paused {
+			return e.running[i]
+		}
+	}
+	return e.running[len(e.running)-1]
+}
+
+// chunks fills the step with prompt tokens, most urgent first.
+func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
+	e.prompts = e.prompts[:0]
+	total := int32(0)
+	for _, s := range e.running {
+		if s.prompt() {
+			e.prompts = append(e.prompts, s)
+			total += s.gap()
+		}
+	}
+	if len(e.prompts) == 0 {
+		return
+	}
+	slices.SortFunc(e.prompts, func(a, b *seq) int { return a.effective().Compare(*b.effective()) })
+	left, room := m.chunk(e, d, class, total)
+	for i, s := range e.prompts {
+		n := min(s.gap(), left)
+		if s.req.spec.Kind == ieg.Embed && n < s.gap() {
+			// It can't be split: the first one may exceed the chunk.
+			if i > 0 || s.gap() > room {
+				continue
+			}
+			n, left = s.gap(), s.gap()
+		}
+		if n <= 0 {
+			break
+		}
+		m.work(e, s, n)
+		left -= n
+	}
+	clear(e.prompts)
+}
+
+// chunk is the number of prompt tokens for a step of d decodes, of total that
+// could be computed, and the most that there is room for.
+func (m *Machine) chunk(e *engine, d int, class ieg.Class, total int32) (n, room int32) {
+	l := sched.Load{Step: e.flight.load, Class: class, Past: e.prompts[0].computed, UBatch: int(e.info.UBatch)}
+	room = e.info.StepTokens - int32(d)
+	n = int32(m.cfg.Pace.Chunk(e.profile.Speed(), l, int(room)))
+	if e.info.Layout == ieg.Streams {
+		return n, room
+	}
+	for e.pool.Free()-int32(d) < min(n, total) {
+		ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops)
+		if !ok {
+			break
+		}
+		e.batch.Ops, e.blocked = ops, 0
+	}
+	free := e.pool.Free() - int32(d)
+	return min(n, free), min(room, free)
 }
 
 func (m *Machine) work(e *engine, s *seq, n int32) {
@@ -179,11 +296,10 @@ func (m *Machine) launch(e *engine) {
 	b.Engine, b.Epoch, b.Step = e.id, e.info.Epoch, m.nextStep
 	b.Drop = append(b.Drop[:0], e.drop...)
 	e.drop = e.drop[:0]
-	if f.load.Prefill == 0 && f.load.Seqs > 0 && b.Work[0].Sample {
-		b.Grant = m.grant(e, len(b.Work))
-	}
-	f.active, f.halted, f.aborted = true, false, false
-	f.step, f.grant = b.Step, b.Grant
+	b.Grant = m.grant(e)
+	f.active, f.halted, f.aborted, f.over = true, false, false, false
+	f.step, f.grant, f.abortAt = b.Step, b.Grant, ieg.Never
+	e.dev.turn = e.served
 	m.clock(e)
 	m.ready.Batches = append(m.ready.Batches, b)
 }
@@ -200,24 +316,27 @@ func (m *Machine) clock(e *engine) {
 	f.limit = m.now.Add(floor + HangFactor*f.predicted)
 }
 
-// grant is the number of repeats that need no decision: nobody can be
-// admitted before somebody stops, and every row has room.
-func (m *Machine) grant(e *engine, d int) int32 {
-	g := m.cfg.GrantSteps
+// grant is the number of repeats that need no decision: all work is the newest
+// token of its sequence, nobody can be admitted before somebody stops, and
+// every row has room.
+func (m *Machine) grant(e *engine) int32 {
+	g, d := m.cfg.GrantSteps, int32(len(e.batch.Work))
+	if d == 0 || e.awaits > 0 || g == 0 {
+		return 0
+	}
+	for i := range e.batch.Work {
+		w := &e.batch.Work[i]
+		if !w.Sample || w.N != 1 {
+			return 0
+		}
+		g = min(g, e.info.SlotTokens-w.Start-w.N)
+	}
+	if e.info.Layout == ieg.Unified {
+		g = min(g, (e.pool.Free()-d)/d)
+	}
 	for _, o := range m.engines {
 		if o != e && o.device == e.device && o.pool != nil && o.hasWork() {
 			g = min(g, SharedGrant)
-		}
-	}
-	if e.info.Layout == ieg.Unified {
-		g = min(g, (e.pool.Free()-int32(d))/int32(d))
-	}
-	for _, w := range e.flight.work {
-		g = min(g, e.info.SlotTokens-int32(len(w.seq.tokens)))
-	}
-	for i := range e.waiting.Len() {
-		if e.seqs[e.waiting.At(i).Seq].await != ieg.NoSlot {
-			g = 0
 		}
 	}
 	return max(g, 0)
@@ -238,6 +357,7 @@ func (m *Machine) collectRent(e *engine) {
 			return
 		}
 		e.batch.Ops, _ = e.pool.Evict(ieg.NoSlot, e.batch.Ops)
+		e.blocked = 0
 	}
 }
 

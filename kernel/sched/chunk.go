@@ -33,14 +33,18 @@ type Load struct {
 	cost.Step
 	Class ieg.Class // the most urgent class among its decodes
 	Past  int32     // context of the prompt that would be computed first
+	// UBatch is the size of a pass inside a step: fewer tokens cost as much.
+	UBatch int
 }
 
 // Chunk is the number of prompt tokens that may join the decodes of a step at
 // the measured speed: all that fits the target time between tokens, or, where
 // decoding alone leaves too little of it, the prompts' share of a longer step.
+// Without decodes it is as many full passes as fit GapMax, one at least, so
+// that whoever arrives meanwhile does not wait for long.
 func (p Pace) Chunk(s cost.Speed, l Load, most int) int {
 	if l.Seqs == 0 {
-		return most
+		return p.passes(s, l, most)
 	}
 	decode := Seconds(s.Step(l.Step))
 	room := share(p.PrefillShare, decode)
@@ -58,6 +62,16 @@ func (p Pace) Chunk(s cost.Speed, l Load, most int) int {
 	}
 	n := int(room.Seconds() / token)
 	return min(max(n, ChunkTokensMin), most)
+}
+
+// passes is the chunk of a step without decodes.
+func (p Pace) passes(s cost.Speed, l Load, most int) int {
+	token := s.Prefill + s.Attended*float64(l.Past)
+	if token <= 0 || l.UBatch <= 0 {
+		return most
+	}
+	n := int(min(max(GapMax.Seconds()-s.Base, 0)/token, float64(most)))
+	return min(max(n/l.UBatch, 1)*l.UBatch, most)
 }
 
 // share is the time that makes up part f of a step whose rest takes d.
