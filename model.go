@@ -55,6 +55,7 @@ type ModelInfo struct {
 	BOS          Token   `json:"bos"`
 	EOS          Token   `json:"eos"`
 	AddBOS       bool    `json:"add_bos"`
+	AddEOS       bool    `json:"add_eos"` // plain texts end with EOS (BERT: [SEP])
 	EOG          []Token `json:"-"`
 	BOSText      string  `json:"-"`
 	EOSText      string  `json:"-"`

@@ -16,10 +16,10 @@ func (t *Template) adapt(in Input) []Message {
 		if msg.Role == "developer" {
 			msg.Role = "system"
 		}
-		if len(msg.ToolCalls) > 0 && !t.native {
+		if len(msg.ToolCalls) > 0 && in.Hermes {
 			msg = writeCalls(msg)
 		}
-		if msg.Role == "tool" && !t.native {
+		if msg.Role == "tool" && in.Hermes {
 			msg = Message{Role: "user", Content: "<tool_response>\n" + msg.Content + "\n</tool_response>"}
 			if i > 0 && in.Messages[i-1].Role == "tool" {
 				out[len(out)-1].Content += "\n" + msg.Content
@@ -28,7 +28,7 @@ func (t *Template) adapt(in Input) []Message {
 		}
 		out = append(out, msg)
 	}
-	if len(in.Tools) > 0 && !t.native {
+	if len(in.Tools) > 0 && in.Hermes {
 		out = withSystem(out, toolPrompt(in.Tools))
 	}
 	if !t.system {

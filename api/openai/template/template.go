@@ -57,8 +57,10 @@ type Input struct {
 	// Generate adds the opening of the assistant's message. Continue leaves
 	// the last message open instead.
 	Generate, Continue bool
-	BOS, EOS           string
-	Now                time.Time
+	// Hermes tells tools in Hermes' format though the template knows tools.
+	Hermes   bool
+	BOS, EOS string
+	Now      time.Time
 }
 
 // Part is a piece of a prompt.
@@ -148,8 +150,9 @@ func (t *Template) Render(in Input) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.Hermes = in.Hermes || !t.native
 	messages := t.adapt(in)
-	if !t.native {
+	if in.Hermes {
 		in.Tools = nil
 	}
 	text, err := t.once(in, m, messages)
