@@ -108,7 +108,8 @@ type StepDone struct {
 // SeqResult is what a step did for one sequence.
 type SeqResult struct {
 	Seq SeqID
-	// Computed tokens are in the sequence's KV now.
+	// Computed is the number of tokens that this step added to the sequence's
+	// KV: N of its Work.
 	Computed int32
 	// Sampled tells that Token was drawn (it is known, not yet computed).
 	Sampled bool

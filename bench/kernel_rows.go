@@ -93,7 +93,7 @@ func (s *steady) answer() {
 	for _, b := range s.m.Ready().Batches {
 		s.done = ieg.StepDone{Engine: b.Engine, Epoch: b.Epoch, Step: b.Step, Last: true, Took: time.Millisecond, Results: s.done.Results[:0]}
 		for _, w := range b.Work {
-			s.done.Results = append(s.done.Results, ieg.SeqResult{Seq: w.Seq, Computed: w.Start + w.N, Sampled: w.Sample, Token: 5})
+			s.done.Results = append(s.done.Results, ieg.SeqResult{Seq: w.Seq, Computed: w.N, Sampled: w.Sample, Token: 5})
 		}
 	}
 }

@@ -71,8 +71,9 @@ func (m *Machine) land(e *engine) {
 // killed.
 func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 	s := w.seq
-	if res.Seq != s.id || res.Computed != s.computed+w.n {
-		m.kill(e, fmt.Sprintf("step %d reports sequence %d at %d, not %d at %d", e.flight.step, res.Seq, res.Computed, s.id, s.computed+w.n))
+	if res.Seq != s.id || res.Computed != w.n || res.Sampled && s.computed+w.n != int32(len(s.tokens)) {
+		m.kill(e, fmt.Sprintf("step %d reports %d tokens computed of sequence %d (sampled: %t), the work was %d of sequence %d, which has %d to compute",
+			e.flight.step, res.Computed, res.Seq, res.Sampled, w.n, s.id, s.gap()))
 		return false
 	}
 	before := s.gap()

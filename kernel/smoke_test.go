@@ -40,7 +40,7 @@ func TestOneChat(t *testing.T) {
 		t.Fatalf("no second step: %+v", r)
 	}
 	done = &ieg.StepDone{Engine: 1, Epoch: 1, Step: r.Batches[0].Step, Last: true, Took: time.Millisecond,
-		Results: []ieg.SeqResult{{Seq: seq, Computed: 4, Sampled: true, Token: 10, Stop: ieg.StopLength}}}
+		Results: []ieg.SeqResult{{Seq: seq, Computed: 1, Sampled: true, Token: 10, Stop: ieg.StopLength}}}
 	r = apply(StepDone{Done: done})
 	if len(r.Finishes) != 2 || r.Finishes[1].Choice != ieg.AllChoices || r.Finishes[1].Usage.Generated != 2 {
 		t.Fatalf("not finished: %+v", r.Finishes)
