@@ -1,0 +1,5 @@
+package sample
+
+// pinned holds Uniform's numbers for TestUniformIsPinned.
+var pinned = [...]uint64{1249383295688599, 6246602021646768, 903660992425449,
+	1660627371350223, 2424110414043343, 2169544327096536}
