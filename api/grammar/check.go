@@ -76,18 +76,34 @@ func (b *builder) check() error {
 	}
 	nullable := b.fixpoint(func(e expr, known []bool) bool { return b.nullable(e, known) })
 	ends := b.fixpoint(func(e expr, known []bool) bool { return b.ends(e, known) })
-	for i := range b.rules {
-		if !ends[i] {
-			return errAt("", "no finite text matches (the rule %q never ends): let the recursion be optional", b.rules[i].name)
-		}
-		if b.emptyLoop(b.rules[i].body, nullable) {
-			return errAt("", "what may be empty can't be repeated without bound (rule %q)", b.rules[i].name)
-		}
+	endless := b.where(func(i int) bool { return !ends[i] })
+	if endless != nil {
+		return errAt(*endless, "no finite text matches: let the recursion be optional")
 	}
-	if name := b.leftRecursive(nullable); name != "" {
-		return errAt("", "a schema that refers to itself without anything between (rule %q) has no meaning", name)
+	if at := b.where(func(i int) bool { return b.emptyLoop(b.rules[i].body, nullable) }); at != nil {
+		return errAt(*at, "what may be empty can't be repeated without bound")
+	}
+	onCycle := b.leftRecursive(nullable)
+	if at := b.where(func(i int) bool { return onCycle[i] }); at != nil {
+		return errAt(*at, "a schema that refers to itself without anything between has no meaning")
 	}
 	return nil
+}
+
+// where is the pointer of a rule that f finds, if it finds one: of the last
+// with a pointer, which is the innermost.
+func (b *builder) where(f func(rule int) bool) *string {
+	var at *string
+	for i := range b.rules {
+		if !f(i) {
+			continue
+		}
+		origin, known := b.origin[b.rules[i].name]
+		if known || at == nil {
+			at = &origin
+		}
+	}
+	return at
 }
 
 // size counts the elements of an expression, repetitions written out as
@@ -184,8 +200,9 @@ func (b *builder) emptyLoop(e expr, nullable []bool) bool {
 	return false
 }
 
-// leftRecursive finds a rule that can begin with itself.
-func (b *builder) leftRecursive(nullable []bool) string {
+// leftRecursive marks the rules that can begin with themselves, and those
+// that begin only after such.
+func (b *builder) leftRecursive(nullable []bool) []bool {
 	edges := make([][]int, len(b.rules))
 	indegree := make([]int, len(b.rules))
 	for i := range b.rules {
@@ -202,26 +219,20 @@ func (b *builder) leftRecursive(nullable []bool) string {
 			free = append(free, i)
 		}
 	}
-	taken := 0
 	for len(free) > 0 {
 		i := free[len(free)-1]
 		free = free[:len(free)-1]
-		taken++
 		for _, j := range edges[i] {
 			if indegree[j]--; indegree[j] == 0 {
 				free = append(free, j)
 			}
 		}
 	}
-	if taken == len(b.rules) {
-		return ""
-	}
+	left := make([]bool, len(b.rules))
 	for i, n := range indegree {
-		if n > 0 {
-			return b.rules[i].name
-		}
+		left[i] = n > 0
 	}
-	return ""
+	return left
 }
 
 // firsts appends the rules that e may begin with.

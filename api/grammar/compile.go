@@ -3,7 +3,7 @@ package grammar
 import "slices"
 
 // compileMerged turns a conjunction of keywords into an expression.
-func (c *compiler) compileMerged(m *merged, at string, depth int) (expr, error) {
+func (c *compiler) compileMerged(m *merged, depth int) (expr, error) {
 	if m.alts != nil {
 		return c.alternatives(*m.alts, m, depth)
 	}
@@ -25,7 +25,7 @@ func (c *compiler) compileMerged(m *merged, at string, depth int) (expr, error) 
 	}
 	out := make([]expr, 0, len(types))
 	for _, name := range types {
-		e, err := c.compileType(m, name, at, depth)
+		e, err := c.compileType(m, name, depth)
 		if err != nil {
 			return expr{}, err
 		}
@@ -53,20 +53,20 @@ func (m *merged) inferred() []string {
 	return out
 }
 
-func (c *compiler) compileType(m *merged, name, at string, depth int) (expr, error) {
+func (c *compiler) compileType(m *merged, name string, depth int) (expr, error) {
 	switch name {
 	case "null":
 		return lit("null"), nil
 	case "boolean":
 		return boolean(), nil
 	case "integer", "number":
-		return c.numeric(m, name == "integer", at)
+		return c.numeric(m, name == "integer")
 	case "string":
 		return c.str(m)
 	case "array":
 		return c.array(m, depth)
 	}
-	return c.object(m, at, depth)
+	return c.object(m, depth)
 }
 
 // enumerate compiles enum and const.

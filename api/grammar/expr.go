@@ -85,11 +85,12 @@ type builder struct {
 	rules  []rule
 	index  map[string]int
 	byBody map[string]string // printed body → rule
+	origin map[string]string // rule → pointer of what it stands for
 	nodes  int
 }
 
 func newBuilder() *builder {
-	b := &builder{index: map[string]int{}, byBody: map[string]string{}}
+	b := &builder{index: map[string]int{}, byBody: map[string]string{}, origin: map[string]string{}}
 	b.reserve("root") // the first rule, defined at the end
 	return b
 }

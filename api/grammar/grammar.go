@@ -9,6 +9,7 @@ func FromSchema(schema json.RawMessage) (string, error) {
 		return "", err
 	}
 	b := newBuilder()
+	b.origin["root"] = "#"
 	root, err := newCompiler(b, doc, "#").compile(doc, "#", 0)
 	if err != nil {
 		return "", err

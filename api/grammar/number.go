@@ -66,7 +66,8 @@ func (m *merged) bounds() (lo, hi *bound, err error) {
 }
 
 // numeric compiles integer and number with their bounds.
-func (c *compiler) numeric(m *merged, integer bool, at string) (expr, error) {
+func (c *compiler) numeric(m *merged, integer bool) (expr, error) {
+	at := ""
 	lo, hi, err := m.bounds()
 	if err != nil {
 		return expr{}, err
@@ -76,6 +77,11 @@ func (c *compiler) numeric(m *merged, integer bool, at string) (expr, error) {
 			return c.integer(), nil
 		}
 		return c.number(), nil
+	}
+	for _, name := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+		if kw, ok := m.kw[name]; ok {
+			at = kw.at
+		}
 	}
 	var e *expr
 	if integer {

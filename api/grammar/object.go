@@ -8,7 +8,7 @@ import (
 func indexed(at string, i int) string { return at + "/" + strconv.Itoa(i) }
 
 // object compiles properties, required and additionalProperties.
-func (c *compiler) object(m *merged, at string, depth int) (expr, error) {
+func (c *compiler) object(m *merged, depth int) (expr, error) {
 	extra, err := c.additional(m, depth)
 	if err != nil {
 		return expr{}, err

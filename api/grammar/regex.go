@@ -18,7 +18,7 @@ func (b *builder) regex(pattern, at string, quoted, search bool) (expr, error) {
 		return expr{}, errAt(at, "not supported: %v", err)
 	}
 	r := regexCompiler{b: b, at: at, quoted: quoted}
-	branches, err := r.branches(re.Simplify(), 0)
+	branches, err := r.branches(re)
 	if err != nil {
 		return expr{}, err
 	}
@@ -30,7 +30,9 @@ func (b *builder) regex(pattern, at string, quoted, search bool) (expr, error) {
 		}
 		alts = append(alts, e)
 	}
-	return b.rule("pattern", alt(alts...)), nil
+	e := b.rule("pattern", alt(alts...))
+	b.origin[e.text] = at
+	return e, nil
 }
 
 type regexCompiler struct {
@@ -52,17 +54,17 @@ func hasAnchor(re *syntax.Regexp) bool {
 }
 
 // branches splits re into alternatives whose anchors stand on the top level.
-func (r *regexCompiler) branches(re *syntax.Regexp, depth int) ([][]*syntax.Regexp, error) {
+func (r *regexCompiler) branches(re *syntax.Regexp) ([][]*syntax.Regexp, error) {
 	if isAnchor(re) || !hasAnchor(re) {
 		return [][]*syntax.Regexp{{re}}, nil
 	}
 	var out [][]*syntax.Regexp
 	switch re.Op {
 	case syntax.OpCapture:
-		return r.branches(re.Sub[0], depth+1)
+		return r.branches(re.Sub[0])
 	case syntax.OpAlternate:
 		for _, sub := range re.Sub {
-			more, err := r.branches(sub, depth+1)
+			more, err := r.branches(sub)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +77,7 @@ func (r *regexCompiler) branches(re *syntax.Regexp, depth int) ([][]*syntax.Rege
 	case syntax.OpConcat:
 		out = [][]*syntax.Regexp{nil}
 		for _, sub := range re.Sub {
-			more, err := r.branches(sub, depth+1)
+			more, err := r.branches(sub)
 			if err != nil {
 				return nil, err
 			}

@@ -109,7 +109,7 @@ func (c *compiler) compile(s *value, at string, depth int) (expr, error) {
 	if err := c.absorb(m, s, at, depth); err != nil {
 		return expr{}, err
 	}
-	return c.compileMerged(m, at, depth)
+	return c.compileMerged(m, depth)
 }
 
 // soleKeyword is the one keyword of s that asserts something, or "".
@@ -137,7 +137,7 @@ func (c *compiler) reference(v *value, at string, depth int) (expr, error) {
 		return ref(name), nil
 	}
 	name := c.reserve(c.hint(pointer))
-	c.refs[pointer] = name
+	c.refs[pointer], c.origin[name] = name, pointer
 	body, err := c.compile(target, pointer, depth+1)
 	if err != nil {
 		return expr{}, err
@@ -217,5 +217,5 @@ func (c *compiler) alternative(s *value, at string, base *merged, depth int) (ex
 	if err := c.absorb(m, s, at, depth+1); err != nil {
 		return expr{}, err
 	}
-	return c.compileMerged(m, at, depth+1)
+	return c.compileMerged(m, depth+1)
 }

@@ -26,6 +26,7 @@ func ToolCalls(format string, tools []Tool, parallel bool) (gbnf string, trigger
 	if parallel {
 		t.calls = MaxCalls
 	}
+	t.origin["root"] = "#/tools"
 	size := 0
 	for i, tool := range tools {
 		at := "#/tools/" + strconv.Itoa(i)
@@ -88,11 +89,11 @@ func (t *toolCompiler) parameters(i int) (*compiler, *merged, string, error) {
 
 // arguments is the JSON of the arguments of tool i.
 func (t *toolCompiler) arguments(i int) (expr, error) {
-	c, m, at, err := t.parameters(i)
+	c, m, _, err := t.parameters(i)
 	if err != nil {
 		return expr{}, err
 	}
-	e, err := c.compileMerged(m, at, 0)
+	e, err := c.compileMerged(m, 0)
 	if err != nil {
 		return expr{}, err
 	}
