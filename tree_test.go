@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,8 +30,6 @@ func (s *source) name() string       { return path.Base(s.path) }
 func (s *source) test() bool         { return strings.HasSuffix(s.path, "_test.go") }
 func (s *source) at(n ast.Node) int  { return fset.Position(n.Pos()).Line }
 func (s *source) lines() []string    { return strings.Split(s.text, "\n") }
-func (s *source) imports() []string  { return importsOf(s.file) }
-func (s *source) has(p string) bool  { return slices.Contains(s.imports(), p) }
 func (s *source) in(dir string) bool { return within(s.dir(), dir) }
 
 // within tells whether dir is base or lies below it.
