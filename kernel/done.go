@@ -71,7 +71,8 @@ func (m *Machine) land(e *engine) {
 // killed.
 func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 	s := w.seq
-	if res.Seq != s.id || res.Computed != w.n || res.Sampled && s.computed+w.n != int32(len(s.tokens)) {
+	whole := w.n == s.gap()
+	if res.Seq != s.id || res.Computed != w.n || res.Sampled != (whole && s.req.spec.Kind == ieg.Generate) {
 		m.kill(e, fmt.Sprintf("step %d reports %d tokens computed of sequence %d (sampled: %t), the work was %d of sequence %d, which has %d to compute",
 			e.flight.step, res.Computed, res.Seq, res.Sampled, w.n, s.id, s.gap()))
 		return false
