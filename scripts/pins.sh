@@ -57,3 +57,8 @@ peer_flags() {
 	fi
 	printf '%s' " -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF"
 }
+
+# The clients of "make test-clients"; bench/clients/requirements.txt repeats
+# the one for Python.
+OPENAI_PY_VERSION=3.57.0
+OPENAI_JS_VERSION=7.59.0
