@@ -1,15 +1,74 @@
 package engine_test
 
 import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
 	"testing"
+	"time"
 
+	"ieg"
 	"ieg/devices/engine"
 	"ieg/devices/engine/enginetest"
 	"ieg/devices/engine/synth"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, map[string]engine.Loader{"synth": synth.Load})
+	if os.Getenv("IEG_TEST_NODE") == "1" {
+		actAsNode()
+	}
+	enginetest.Main(m, map[string]engine.Loader{
+		"synth": synth.Load,
+		"missing": func(context.Context, engine.LoadSpec, func(float64)) (engine.Runner, error) {
+			return nil, fmt.Errorf("model.gguf: %w", fs.ErrNotExist)
+		},
+		"panics": func(context.Context, engine.LoadSpec, func(float64)) (engine.Runner, error) {
+			panic("a failed assertion")
+		},
+		"second try": loadAtSecondTry,
+		"never": func(ctx context.Context, _ engine.LoadSpec, progress func(float64)) (engine.Runner, error) {
+			progress(0.5)
+			select {} // deaf to ctx, as a C library is
+		},
+		"stuck": func(_ context.Context, spec engine.LoadSpec, _ func(float64)) (engine.Runner, error) {
+			r, err := synth.New(spec)
+			return stuck{r}, err
+		},
+	})
+}
+
+// loadAtSecondTry fails once: the file at Path remembers.
+func loadAtSecondTry(ctx context.Context, spec engine.LoadSpec, progress func(float64)) (engine.Runner, error) {
+	if _, err := os.Stat(spec.Path); err == nil {
+		return synth.Load(ctx, spec, progress)
+	}
+	if err := os.WriteFile(spec.Path, nil, 0o600); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("4 GB of weights: %w", ieg.ErrOutOfMemory)
+}
+
+// stuck never answers Tokenize and dies in Step.
+type stuck struct{ *synth.Runner }
+
+func (stuck) Tokenize(string, bool) ([]ieg.Token, error) { select {} }
+
+func (stuck) Step(*ieg.Batch, *ieg.StepDone) { panic("died in a step") }
+
+// actAsNode runs an engine, prints its process id, and waits to be killed.
+func actAsNode() {
+	up := make(chan int, 1)
+	engine.Start(enginetest.Host(engine.Config{
+		ID: 1, Spec: synthSpec(), Env: []string{"IEG_TEST_NODE=0"},
+		Notify: func(n engine.Note) {
+			if u, ok := n.(engine.Up); ok {
+				up <- u.PID
+			}
+		},
+	}))
+	fmt.Println(<-up)
+	time.Sleep(time.Hour)
 }
 
 func synthSpec() engine.LoadSpec {

@@ -40,11 +40,11 @@ type incarnation struct {
 }
 
 // spawn starts the process and sends it hello and what to load.
-func (c *Child) spawn(epoch ieg.Epoch) (inc *incarnation, err error) {
+func (c *Child) spawn(epoch ieg.Epoch) (started *incarnation, err error) {
 	if len(c.cfg.Command) == 0 {
 		return nil, Permanent(fmt.Errorf("no command to run the engine with"))
 	}
-	inc = &incarnation{c: c, epoch: epoch, tail: &tail{}}
+	inc := &incarnation{c: c, epoch: epoch, tail: &tail{}}
 	var files [2]*os.File
 	defer func() {
 		for _, f := range files {
