@@ -165,7 +165,7 @@ func (m *Machine) relive(s *seq, preempted bool) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		mine := n.Stage == ieg.StagePrefill || n.Stage == ieg.StageEmbed || n.Stage == ieg.StageDecode && n.Choice == int16(s.choice)
-		if !mine || n.State != ieg.NodeRunning {
+		if !mine || n.State != ieg.NodeRunning || n.Stage == ieg.StagePrefill && s.accompanied() {
 			continue
 		}
 		m.flush(s, n)
@@ -177,6 +177,17 @@ func (m *Machine) relive(s *seq, preempted bool) {
 		}
 	}
 	m.plan(s.req)
+}
+
+// accompanied tells whether another sequence of the request is computing the
+// prompt too.
+func (s *seq) accompanied() bool {
+	for _, o := range s.req.seqs {
+		if o != s && o.state == seqRunning && o.begun && !o.decoding {
+			return true
+		}
+	}
+	return false
 }
 
 // recompute sends a completed prefill, whose KV is gone, back to be run again
