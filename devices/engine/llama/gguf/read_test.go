@@ -71,7 +71,7 @@ func TestBroken(t *testing.T) {
 		"good":       {tensor([]uint64{32}, 0, 0), nil},
 		"zero":       {tensor([]uint64{0}, 0, 0), gguf.ErrBroken},
 		"huge":       {tensor([]uint64{1 << 62, 1 << 62}, 0, 0), gguf.ErrBroken},
-		"huge block": {tensor([]uint64{1 << 62}, 2, 0), gguf.ErrBroken},
+		"huge block": {tensor([]uint64{1 << 62}, 2, 0), gguf.ErrCut},
 		"beyond":     {tensor([]uint64{1 << 20}, 0, 0), gguf.ErrCut},
 		"far":        {tensor([]uint64{32}, 0, 1<<62-32), gguf.ErrCut},
 		"farther":    {tensor([]uint64{32}, 0, 1<<63-32), gguf.ErrBroken},
