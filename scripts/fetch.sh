@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Fetching by package clients: pinned, verified, atomic, one at a time.
 # Sourced, never run. Every script that sources it stops at the first error.
 

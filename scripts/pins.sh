@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What is fetched, pinned: package, version, sha256 of the file that the
 # package client brings, and of what is made of it. Sourced by the other
 # scripts; devices/engine/lib repeats LIB_VERSION and its test compares.
