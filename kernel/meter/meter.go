@@ -167,6 +167,7 @@ func (m *Meter) ready(info ieg.EngineInfo) {
 	}
 	e.info, e.Up = info, true
 	e.Model, e.Slots, e.Cells = info.Model.Name, info.Slots, info.Cells
+	e.KVType, e.Prefixes = info.KVType, info.Prefixes
 	if info.Device != "" {
 		e.Device = info.Device
 	}
@@ -342,12 +343,20 @@ func (e *engine) utilise(tokens int, moved float64, took time.Duration) {
 	}
 	if e.peak.Compute.FP16 > 0 {
 		now := 2 * float64(e.info.Model.ActiveParams) * float64(tokens) / sec / e.peak.Compute.FP16
-		e.MFU += utilWeight * (min(now, 1) - e.MFU)
+		e.MFU = average(e.MFU, min(now, 1))
 	}
 	if e.peak.Memory.Bandwidth > 0 {
 		moved += cost.WeightsTouched(&e.info.Model, float64(tokens))
-		e.MBU += utilWeight * (min(moved/sec/e.peak.Memory.Bandwidth, 1) - e.MBU)
+		e.MBU = average(e.MBU, min(moved/sec/e.peak.Memory.Bandwidth, 1))
 	}
+}
+
+// average moves an average, which the first value begins.
+func average(old, v float64) float64 {
+	if old == 0 {
+		return v
+	}
+	return old + utilWeight*(v-old)
 }
 
 func (m *Meter) emitted(em kernel.Emit) {

@@ -26,6 +26,8 @@ type Engine struct {
 	Up     bool
 	// Slots and Cells are rows of KV and the tokens they hold together.
 	Slots, Cells int32
+	KVType       string
+	Prefixes     bool // prefixes are shared
 	// Waiting and Running are sequences. A sequence that was never scheduled
 	// waits at the first engine of its model.
 	Waiting, Running int
