@@ -139,6 +139,7 @@ func TestModelFlag(t *testing.T) {
 		"n,x,y=/d/a=b":     {Path: "/d/a=b", Name: "n", Aliases: []string{"x", "y"}},
 		"/d=e/a.gguf":      {Path: "/d=e/a.gguf", Name: "a"},
 		"synth:":           {Path: "synth:", Name: "synth"},
+		"synth:stop=9":     {Path: "synth:stop=9", Name: "synth-stop=9"},
 		"s=synth:stop=100": {Path: "synth:stop=100", Name: "s"},
 	} {
 		e, _, err := load(t, "models: [{path: gone}]", "--model", text)

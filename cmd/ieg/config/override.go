@@ -162,11 +162,11 @@ func (e *Effective) dropModels() {
 }
 
 // ParseModel reads "[NAME[,ALIAS…]=]FILE". A text whose part before the first
-// "=" holds a slash is a file as a whole.
+// "=" holds a slash, or that begins with SynthPrefix, is a file as a whole.
 func ParseModel(text string) Model {
 	m := DefaultModel()
 	names, file, ok := strings.Cut(text, "=")
-	if !ok || strings.ContainsRune(names, '/') || names == "" {
+	if !ok || strings.ContainsRune(names, '/') || names == "" || IsSynth(text) {
 		m.Path = expand(text)
 		return m
 	}

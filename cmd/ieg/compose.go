@@ -1,0 +1,45 @@
+package main
+
+import (
+	"time"
+
+	"ieg"
+	"ieg/cmd/ieg/backend"
+	"ieg/cmd/ieg/config"
+	"ieg/cmd/ieg/node"
+	"ieg/devices/engine"
+	"ieg/devices/engine/lib"
+	"ieg/devices/engine/synth"
+	"ieg/kernel"
+)
+
+// loaders are the engines that a child of this program can run.
+var loaders = map[string]engine.Loader{
+	"synth": synth.Load,
+}
+
+// kernelConfig turns the settings into the machine's.
+func kernelConfig(e *config.Effective) kernel.Config {
+	k := kernel.DefaultConfig()
+	k.WaitingMax = e.MaxQueue
+	k.GrantSteps = e.Scheduler.GrantSteps
+	k.Pace.PrefillShare, k.Pace.PrefillShareMin = e.Scheduler.PrefillShare, e.Scheduler.PrefillShareMin
+	k.Pace.ITL[ieg.P0] = time.Duration(e.Classes.P0.ITL)
+	k.Pace.ITL[ieg.P1] = time.Duration(e.Classes.P1.ITL)
+	k.Pace.ITL[ieg.P2] = time.Duration(e.Classes.P2.ITL)
+	return k
+}
+
+// libDirs finds the libraries for a device: the build that its note names.
+func libDirs(cacheDir string) func(node.Device) (string, error) {
+	return func(d node.Device) (string, error) {
+		if d.Backend == "" || d.Backend == "cpu" {
+			return lib.Dir(cacheDir)
+		}
+		b, err := backend.Find(d.Backend)
+		if err != nil {
+			return "", err
+		}
+		return b.Dir(cacheDir), nil
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import "time"
+
+const (
+	// WatchEvery is the time between two looks of --watch and top.
+	WatchEvery = 250 * time.Millisecond
+	// TopEvery is the time between two pictures of top.
+	TopEvery = time.Second
+	// LoadPollEvery is the time between two looks at a loading model.
+	LoadPollEvery = 100 * time.Millisecond
+	// HistoryTurnsMax bounds the turns that the REPL of chat keeps.
+	HistoryTurnsMax = 1000
+	// EventBytesMax bounds one event of a stream that chat reads.
+	EventBytesMax = 4 << 20
+	// ErrorBodyBytesMax bounds the body of an error that chat reads.
+	ErrorBodyBytesMax = 1 << 20
+	// BarCells is the width of bars in pictures.
+	BarCells = 32
+)
+
+// Limits of the node's doors.
+const (
+	// CloseWait bounds the end of the doors.
+	CloseWait = 5 * time.Second
+	// LoadPatience is what systemd is asked for at each progress of a load.
+	LoadPatience = time.Minute
+)

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ieg"
+	"ieg/api/admin"
+	"ieg/api/openai"
+	"ieg/devices/engine"
+	"ieg/kernel/run"
+)
+
+// OpenAI is the node as the API sees it.
+type OpenAI struct{ n *Node }
+
+var _ openai.Node = OpenAI{}
+
+// OpenAI returns the node as the API sees it.
+func (n *Node) OpenAI() OpenAI { return OpenAI{n} }
+
+// Now is the loop's clock.
+func (o OpenAI) Now() ieg.Time { return o.n.loop.Now() }
+
+// Models lists the models in the order of loading.
+func (o OpenAI) Models() []openai.Model {
+	o.n.mu.Lock()
+	defer o.n.mu.Unlock()
+	out := make([]openai.Model, 0, len(o.n.models))
+	for _, m := range o.n.models {
+		if m.unloading {
+			continue
+		}
+		row := openai.Model{
+			ModelInfo: m.modelInfo(), Context: m.info.SlotTokens, Slots: m.info.Slots,
+			Ready: m.state == ieg.EngineUp, Loading: m.fraction, Created: m.created.Unix(),
+		}
+		if m.state == ieg.EngineDown {
+			row.Error = m.reason
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// modelInfo is what is known of the model: all once it was up, else its name.
+func (m *model) modelInfo() ieg.ModelInfo {
+	info := m.info.Model
+	info.Name, info.Aliases, info.Path = m.spec.Name, m.spec.Aliases, m.spec.Path
+	return info
+}
+
+func (o OpenAI) child(name string) (*engine.Child, error) {
+	o.n.mu.Lock()
+	defer o.n.mu.Unlock()
+	m := o.n.byName(name)
+	if m == nil || m.child == nil {
+		return nil, fmt.Errorf("%w: %q", ieg.ErrNoModel, name)
+	}
+	return m.child, nil
+}
+
+// Tokenize asks the model's child, beside its steps.
+func (o OpenAI) Tokenize(ctx context.Context, model string, parts []openai.Part) ([]ieg.Token, error) {
+	c, err := o.child(model)
+	if err != nil {
+		return nil, err
+	}
+	in := make([]engine.Part, len(parts))
+	for i, p := range parts {
+		in[i] = engine.Part(p)
+	}
+	return c.Tokenize(ctx, in)
+}
+
+// Detokenize is the inverse.
+func (o OpenAI) Detokenize(ctx context.Context, model string, tokens []ieg.Token) (string, error) {
+	c, err := o.child(model)
+	if err != nil {
+		return "", err
+	}
+	return c.Detokenize(ctx, tokens)
+}
+
+// Submit hands a request to the loop.
+func (o OpenAI) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error) {
+	h, err := o.n.loop.Submit(req, sink)
+	if errors.Is(err, run.ErrStopped) {
+		return nil, fmt.Errorf("%w: %w", ieg.ErrDraining, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Status is what the loop published last.
+func (n *Node) Status() ieg.Status { return n.loop.Status() }
+
+// Explain tells the story of a request.
+func (n *Node) Explain(id string) (ieg.Explain, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), InspectWait)
+	defer cancel()
+	ex, err := n.loop.Explain(ctx, id)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return ex, err
+	case errors.Is(err, run.ErrStopped):
+		return ex, fmt.Errorf("%w: %w", ieg.ErrDraining, err)
+	}
+	return ex, fmt.Errorf("%w: %w", admin.ErrNotFound, err)
+}
+
+// Deaths lists the last ends of engines, newest first.
+func (n *Node) Deaths() []admin.Death {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.deaths)
+}
+
+// Devices lists the host's devices with their engines.
+func (n *Node) Devices() []admin.Device {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]admin.Device, 0, len(n.cfg.Devices))
+	for _, d := range n.cfg.Devices {
+		row := admin.Device{Spec: d.Spec, FreeBytes: d.Free, Library: d.Library, Notes: d.Notes}
+		for _, m := range n.models {
+			if m.device.Spec.ID == d.Spec.ID && m.state == ieg.EngineUp {
+				row.Engines = append(row.Engines, m.info)
+				row.FreeBytes -= m.info.WeightBytes + m.info.KVBytes + m.info.ComputeBytes
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// Models lists the models for the admin socket.
+func (n *Node) Models() []admin.Model {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]admin.Model, 0, len(n.models))
+	for _, m := range n.models {
+		out = append(out, m.row())
+	}
+	return out
+}
+
+func (m *model) row() admin.Model {
+	return admin.Model{ModelInfo: m.modelInfo(), Engine: m.id, State: string(m.state), Reason: m.reason, Loading: m.fraction,
+		Context: m.info.SlotTokens, Slots: m.info.Slots, Device: m.device.Spec.ID, PID: m.pid}
+}
+
+// LoadModel loads a model for the admin socket.
+func (n *Node) LoadModel(ctx context.Context, l admin.LoadModel) (admin.Model, error) {
+	id, err := n.Load(ctx, SpecOf(l))
+	if err != nil {
+		return admin.Model{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m := n.byID(id); m != nil {
+		return m.row(), nil
+	}
+	return admin.Model{}, fmt.Errorf("%w: %q was unloaded at once", ieg.ErrNoModel, l.Name)
+}
+
+// UnloadModel unloads a model for the admin socket.
+func (n *Node) UnloadModel(ctx context.Context, u admin.UnloadModel) error {
+	return n.Unload(ctx, u.Name, u.Force)
+}
+
+// SpecOf is what the engine needs to know of a wish to load.
+func SpecOf(l admin.LoadModel) engine.LoadSpec {
+	return engine.LoadSpec{
+		Name: l.Name, Aliases: l.Aliases, Path: l.Path, Context: l.Context, Slots: l.Slots, Threads: l.Threads,
+		KVType: l.KVType, Layout: l.Layout, FlashAttn: l.FlashAttn, Device: l.Device, Embedding: l.Embedding,
+	}
+}

@@ -1,0 +1,19 @@
+package node
+
+import "time"
+
+const (
+	// DevicesMax bounds the devices of a host.
+	DevicesMax = 1024
+	// DeathsKept is how many ends of engines are remembered.
+	DeathsKept = 64
+	// DeathLogLines is how much of an engine's last output is remembered.
+	DeathLogLines = 40
+	// CloseWait bounds the orderly end of a child; then it is killed.
+	CloseWait = 10 * time.Second
+	// InspectWait bounds a look into the kernel.
+	InspectWait = 5 * time.Second
+	// OverheadBytes is the room that a model is charged beside its weights
+	// and KV until it has told its true size.
+	OverheadBytes = 128 << 20
+)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ieg"
+	"ieg/cmd/ieg/config"
+	"ieg/cmd/ieg/node"
+	"ieg/devices/engine"
+)
+
+// modelDir is where fetched models lie.
+func modelDir(cacheDir string) string { return filepath.Join(cacheDir, "models") }
+
+// firstModel is the first GGUF file in the cache by name, or "".
+func firstModel(cacheDir string) string {
+	files, err := filepath.Glob(filepath.Join(modelDir(cacheDir), "*.gguf"))
+	if err != nil || len(files) == 0 {
+		return ""
+	}
+	slices.Sort(files)
+	// Models for vectors don't chat; their names tell.
+	for _, f := range files {
+		if n := strings.ToLower(filepath.Base(f)); !strings.Contains(n, "embed") && !strings.Contains(n, "minilm") && !strings.Contains(n, "bge") {
+			return f
+		}
+	}
+	return ""
+}
+
+// preparer completes what is to be loaded.
+type preparer struct {
+	cacheDir, stateDir string
+	// libDir finds the libraries for a device.
+	libDir func(d node.Device) (string, error)
+}
+
+// prepare fills in backend, libraries and name, checks the file, and
+// estimates the bytes that the model needs on the device.
+func (p preparer) prepare(s *engine.LoadSpec, d node.Device) (int64, error) {
+	if s.Name == "" {
+		s.Name = config.ModelName(s.Path)
+	}
+	s.StateDir = p.stateDir
+	if rest, ok := strings.CutPrefix(s.Path, config.SynthPrefix); ok {
+		synth, err := parseSynth(rest)
+		if err != nil {
+			return 0, err
+		}
+		s.Backend, s.Synth, s.Path = "synth", synth, ""
+		return 16 << 20, nil
+	}
+	s.Backend = "llama"
+	bytes, err := checkGGUF(s.Path)
+	if err != nil {
+		return 0, err
+	}
+	if s.LibDir, err = p.libDir(d); err != nil {
+		return 0, err
+	}
+	return bytes + node.OverheadBytes, nil
+}
+
+// checkGGUF looks at the first bytes of a model file and returns its size.
+func checkGGUF(path string) (int64, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, fmt.Errorf("there is no model file %s; check the path", path)
+	case err != nil:
+		return 0, fmt.Errorf("model file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("model file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is no file; name a GGUF file", path)
+	}
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != "GGUF" {
+		return 0, fmt.Errorf("%w: %s is no GGUF file; convert the model to GGUF or fetch one", ieg.ErrUnsupported, path)
+	}
+	return info.Size(), nil
+}
+
+// parseSynth reads "KEY=VALUE,…" after "synth:": seed, vocab, stop (one token
+// in N ends the text), load, step, prefill, decode, kilocell (spans).
+func parseSynth(text string) (*engine.SynthSpec, error) {
+	s := &engine.SynthSpec{Seed: 1, Sleep: true, StopEvery: 64,
+		StepNS: int64(2 * time.Millisecond), PrefillNS: int64(20 * time.Microsecond), DecodeNS: int64(200 * time.Microsecond)}
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(part, "=")
+		var err error
+		switch key {
+		case "seed":
+			s.Seed, err = strconv.ParseUint(value, 10, 64)
+		case "vocab":
+			err = parseInt32(value, &s.Vocab)
+		case "stop":
+			err = parseInt32(value, &s.StopEvery)
+		case "load":
+			err = parseSpan(value, &s.LoadNS)
+		case "step":
+			err = parseSpan(value, &s.StepNS)
+		case "prefill":
+			err = parseSpan(value, &s.PrefillNS)
+		case "decode":
+			err = parseSpan(value, &s.DecodeNS)
+		case "kilocell":
+			err = parseSpan(value, &s.KiloCellNS)
+		default:
+			err = errors.New("known are seed, vocab, stop, load, step, prefill, decode, kilocell")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: model %q: %s: %w", config.ErrConfig, config.SynthPrefix+text, key, err)
+		}
+	}
+	return s, nil
+}
+
+func parseInt32(text string, to *int32) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	*to = int32(n)
+	return err
+}
+
+func parseSpan(text string, to *int64) error {
+	d, err := time.ParseDuration(text)
+	*to = int64(d)
+	return err
+}

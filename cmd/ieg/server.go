@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"ieg/api/admin"
+	"ieg/api/openai"
+	"ieg/cmd/ieg/config"
+	"ieg/cmd/ieg/node"
+)
+
+// server is a running node with its doors.
+type server struct {
+	cfg     *config.Effective
+	log     *slog.Logger
+	node    *node.Node
+	addr    string // where the API listens
+	started time.Time
+	told    chan admin.Drain // the admin socket asked for the end
+	failed  chan error       // a part ended by itself
+
+	door   *openai.Server
+	api    *http.Server
+	admin  *admin.Server
+	stop   context.CancelFunc // ends the loop
+	ended  sync.WaitGroup
+	undo   []func() // gives back what was taken, last first
+	closed sync.Once
+}
+
+// start is the composition root: it reads from top to bottom. What can be
+// claimed by one node only is claimed first. Nothing is loaded yet.
+func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
+	s := &server{cfg: e, log: log, started: time.Now(), told: make(chan admin.Drain, 1), failed: make(chan error, 3)}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+
+	// The claims: data folder, admin socket, port.
+	lock, err := lockData(e.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s.later(func() { lock.Close() })
+	socket, err := admin.Listen(e.Admin, e.AdminGroup)
+	if err != nil {
+		return nil, err
+	}
+	s.later(func() { socket.Close() })
+	port, err := listen(e.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s.later(func() { port.Close() })
+	s.addr = port.Addr().String()
+
+	// The host: its devices, and where the engines' libraries lie.
+	devices, err := hostDevices(e)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program's own path is unknown: %w", err)
+	}
+	state := filepath.Join(e.DataDir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w; choose another by --data-dir", err)
+	}
+
+	// The kernel's loop, and the engines that it starts.
+	prep := preparer{cacheDir: e.CacheDir, stateDir: state, libDir: libDirs(e.CacheDir)}
+	s.node, err = node.New(node.Config{
+		Kernel: kernelConfig(e), Command: []string{self, "engine", "serve"},
+		Devices: devices, Prepare: prep.prepare, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.serve("loop", func() error { return s.node.Run(ctx) })
+
+	// The doors.
+	if err := s.openDoor(nil); err != nil {
+		return nil, err
+	}
+	s.serve("API", func() error { return s.api.Serve(port) })
+	s.admin, err = admin.NewServer(admin.Node{Observer: s.node, Host: s, Models: s.node, Drainer: s}, e.AdminGroup)
+	if err != nil {
+		return nil, err
+	}
+	s.serve("admin socket", func() error { return s.admin.Serve(socket) })
+	s.watchdog(ctx)
+	return s, nil
+}
+
+// later notes what gives a claim back.
+func (s *server) later(f func()) { s.undo = append(s.undo, f) }
+
+// serve runs a part; its end by itself ends the node.
+func (s *server) serve(what string, f func() error) {
+	s.ended.Go(func() {
+		if err := f(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("%s: %w", what, err)
+		}
+	})
+}
+
+// drain lets running requests end, at most for the timeout or until the next
+// signal.
+func (s *server) drain(timeout time.Duration, signals <-chan os.Signal) error {
+	notify(s.log, daemon.SdNotifyStopping+"\nSTATUS=draining")
+	s.door.SetDraining(true)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.node.Loop().Drain(ctx) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.log.Warn("requests were cut off at the end of the drain timeout", "requests", len(s.node.Status().Requests))
+		}
+		// What the kernel has finished may still be on its way to clients.
+		if err := s.api.Shutdown(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("API", "error", err)
+		}
+		return nil
+	case <-signals:
+		return &exitError{exitInterrupted, errors.New("ended at once by a second signal")}
+	}
+}
+
+// close ends every part and gives the claims back. It may be called twice.
+func (s *server) close() {
+	s.closed.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), CloseWait)
+		defer cancel()
+		if s.stop != nil {
+			s.stop()
+		}
+		if s.api != nil {
+			if err := s.api.Close(); err != nil {
+				s.log.Debug("API", "error", err)
+			}
+		}
+		if s.admin != nil {
+			if err := s.admin.Shutdown(ctx); err != nil {
+				s.log.Debug("admin socket", "error", err)
+			}
+		}
+		s.ended.Wait()
+		for i := len(s.undo) - 1; i >= 0; i-- {
+			s.undo[i]()
+		}
+	})
+}
+
+// watchdog feeds systemd's for as long as the loop turns.
+func (s *server) watchdog(ctx context.Context) {
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return
+	}
+	s.ended.Go(func() {
+		tick := time.NewTicker(every / 3)
+		defer tick.Stop()
+		var last uint64
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if now := s.node.Loop().Progress(); now != last {
+				last = now
+				notify(s.log, daemon.SdNotifyWatchdog)
+			}
+		}
+	})
+}
+
+// Devices is for the admin socket.
+func (s *server) Devices() []admin.Device { return s.node.Devices() }
+
+// Config is for the admin socket.
+func (s *server) Config() admin.Config { return wireConfig(s.cfg) }
+
+// Version is for the admin socket.
+func (s *server) Version() admin.Version { return s.version() }
+
+func (s *server) version() admin.Version {
+	v := ownVersion()
+	v.PID, v.Started, v.Listen, v.DataDir = os.Getpid(), s.started, s.addr, s.cfg.DataDir
+	return v
+}
+
+// Drain is for the admin socket.
+func (s *server) Drain(d admin.Drain) error {
+	select {
+	case s.told <- d:
+	default: // told before
+	}
+	return nil
+}
+
+// lockData claims the data folder for as long as the process lives.
+func lockData(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w; choose another by --data-dir", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w; choose another by --data-dir", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		pid := make([]byte, 20)
+		n, _ := f.ReadAt(pid, 0)
+		return nil, fmt.Errorf("%w with the data folder %s (pid %s); stop it by 'ieg down' or choose another folder by --data-dir",
+			admin.ErrAlreadyRunning, dir, strings.TrimSpace(string(pid[:n])))
+	}
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return f, nil
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w, or another program listens, on %s; stop it or choose another address by --listen", admin.ErrAlreadyRunning, addr)
+	case err != nil:
+		return nil, fmt.Errorf("the API can't listen on %s: %w; choose another address by --listen", addr, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"ieg"
+	"ieg/api/admin"
+	"ieg/cmd/ieg/config"
+)
+
+func (a *app) upCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use: "up", Short: "Run the node: serve models", GroupID: "node", Args: cobra.NoArgs,
+		Long: `Run the node in the foreground: load the models, serve the OpenAI API and the
+admin socket, until SIGTERM or SIGINT. The first signal drains: nothing new is
+taken, what runs is finished within --drain-timeout. The second ends at once.
+
+Only one node may use a socket, a port or a data folder; a second one says so and
+ends with code 4.`,
+		Example: `  ieg up --model model.gguf
+  ieg up --model chat,gpt-4o=model.gguf --model embed=minilm.gguf --ctx 8192 --slots 16
+  ieg up --config /etc/ieg/ieg.yaml --listen 0.0.0.0:9430 --api-key-file /etc/ieg/keys`,
+	}
+	flags := config.Register(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		e, err := flags.Load()
+		if err != nil {
+			return err
+		}
+		return a.up(c.Context(), e)
+	}
+	return c
+}
+
+// up runs a node until it is told to end.
+func (a *app) up(ctx context.Context, e *config.Effective) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	log := a.logger(e)
+	s, err := start(e, log)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+
+	loading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	loaded := make(chan error, 1)
+	go func() { loaded <- s.load(loading, a.err) }()
+	for {
+		select {
+		case err := <-loaded:
+			if err != nil {
+				return err
+			}
+			notify(log, daemon.SdNotifyReady+"\nSTATUS=serving on "+s.addr)
+			a.greet(s)
+		case sig := <-signals:
+			cancel()
+			log.Info("draining", "signal", sig.String(), "timeout", time.Duration(e.DrainTimeout))
+			return s.drain(time.Duration(e.DrainTimeout), signals)
+		case d := <-s.told:
+			cancel()
+			if d.Now {
+				return nil
+			}
+			log.Info("draining", "by", "admin", "timeout", time.Duration(e.DrainTimeout))
+			return s.drain(time.Duration(e.DrainTimeout), signals)
+		case err := <-s.failed:
+			return err
+		}
+	}
+}
+
+// logger writes to stderr: text for people, JSON for machines.
+func (a *app) logger(e *config.Effective) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(e.LogLevel)); err != nil {
+		panic("the configuration was not checked: " + err.Error())
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if e.LogFormat == "text" || e.LogFormat == "auto" && isTerminal(a.err) {
+		return slog.New(slog.NewTextHandler(a.err, o))
+	}
+	return slog.New(slog.NewJSONHandler(a.err, o))
+}
+
+// notify tells systemd, where it asked to be told.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd could not be told", "state", state, "error", err)
+	}
+}
+
+// greet says that the node is ready, and what to do with it.
+func (a *app) greet(s *server) {
+	ms := s.node.Models()
+	if a.json {
+		v := s.version()
+		if err := a.printJSON(map[string]any{"listen": s.addr, "admin": s.cfg.Admin, "pid": v.PID, "models": ms}); err != nil {
+			s.log.Warn("stdout can't be written", "error", err)
+		}
+		return
+	}
+	if len(ms) == 0 {
+		fmt.Fprintf(a.out, "ready on http://%s without a model; load one by: ieg models load FILE\n", s.addr)
+		return
+	}
+	fmt.Fprintf(a.out, "ready on http://%s\n", s.addr)
+	for _, m := range ms {
+		if m.State != string(ieg.EngineUp) {
+			fmt.Fprintf(a.out, "  %s: %s: %s\n", m.Name, m.State, m.Reason)
+			continue
+		}
+		also := ""
+		if len(m.Aliases) > 0 {
+			also = " (also " + strings.Join(m.Aliases, ", ") + ")"
+		}
+		fmt.Fprintf(a.out, "  %s%s: %d slots of %d tokens on %s\n", m.Name, also, m.Slots, m.Context, m.Device)
+	}
+	key := ""
+	if s.cfg.APIKeyFile != "" {
+		key = ` -H "Authorization: Bearer $IEG_API_KEY"`
+	}
+	fmt.Fprintf(a.out, "try:\n  curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello!\"}]}'\n",
+		reachable(s.addr), key)
+	flag := ""
+	if s.cfg.Source("admin") != "default" {
+		flag = " --admin " + s.cfg.Admin
+	}
+	fmt.Fprintf(a.out, "  ieg chat%s\n", flag)
+}
+
+// load loads the configured models and waits until each is ready or given up.
+// It fails when none of them can be served.
+func (s *server) load(ctx context.Context, screen io.Writer) error {
+	var first error
+	up := 0
+	for _, m := range s.cfg.Models {
+		err := s.loadOne(ctx, m, screen)
+		if err == nil {
+			up++
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil // told to end while loading
+		}
+		err = fmt.Errorf("model %q: %w", m.Name, err)
+		if first == nil {
+			first = err
+		} else {
+			s.log.Error("model not loaded", "error", err)
+		}
+	}
+	if up == 0 {
+		return first
+	}
+	if first != nil {
+		s.log.Error("model not loaded", "error", first)
+	}
+	return nil
+}
+
+func (s *server) loadOne(ctx context.Context, m config.Model, screen io.Writer) error {
+	path := m.Path
+	if !config.IsSynth(path) {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		path = abs
+	}
+	got, err := s.node.LoadModel(ctx, admin.LoadModel{
+		Path: path, Name: m.Name, Aliases: m.Aliases, Context: m.Ctx, Slots: m.Slots, Threads: m.Threads,
+		KVType: m.KVType, Layout: m.Layout, FlashAttn: m.FlashAttention, Device: m.Device, Embedding: m.Embedding,
+	})
+	if err != nil {
+		return err
+	}
+	bar := newProgress(screen, "loading "+m.Name)
+	defer bar.done()
+	for {
+		change := s.node.Changed()
+		now, ok := findModel(s.node.Models(), got.Engine)
+		switch {
+		case !ok:
+			return errors.New("unloaded meanwhile")
+		case now.State == string(ieg.EngineUp):
+			return nil
+		case now.State == string(ieg.EngineDown) && s.node.GivenUp(got.Engine):
+			return errors.New(now.Reason)
+		}
+		bar.show(now.Loading)
+		s.keepAlive(now)
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// keepAlive asks systemd for patience while a model loads.
+func (s *server) keepAlive(m admin.Model) {
+	notify(s.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=loading %s, %.0f%%", LoadPatience.Microseconds(), m.Name, m.Loading*100))
+}
+
+func (a *app) downCmd() *cobra.Command {
+	var now bool
+	c := a.client(&cobra.Command{
+		Use: "down", Short: "End the node after what runs", GroupID: "node", Args: cobra.NoArgs,
+		Long:    "Tell the node to end: it takes nothing new, finishes what runs within its\n--drain-timeout, and ends. Returns when it has ended.",
+		Example: "  ieg down\n  ieg down --now",
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl := a.dial()
+			v, err := cl.Version(c.Context())
+			if err != nil {
+				return err
+			}
+			if err := cl.Drain(c.Context(), admin.Drain{Now: now}); err != nil {
+				return err
+			}
+			tick := time.NewTicker(LoadPollEvery)
+			defer tick.Stop()
+			for admin.ListenerPID(cl.Path()) == v.PID {
+				select {
+				case <-c.Context().Done():
+					return c.Context().Err()
+				case <-tick.C:
+				}
+			}
+			if a.json {
+				return a.printJSON(map[string]int{"ended": v.PID})
+			}
+			fmt.Fprintf(a.out, "ended (pid %d)\n", v.PID)
+			return nil
+		},
+	})
+	c.Flags().BoolVar(&now, "now", false, "without waiting for what runs")
+	return c
+}
