@@ -18,7 +18,8 @@
 //	pythonic  [name(argument=value, …), …] as the whole message
 //	none      no calls: the text is content
 //
-// The markers of llama3, mistral and deepseek can be control tokens, which an
+// FormatFor answers none for templates with calls in other shapes, such as the
+// XML of Qwen3-Coder. The markers of llama3, mistral and deepseek can be control tokens, which an
 // engine hides unless it is asked to show them: see NeedsControlText.
 //
 // # Reasoning formats

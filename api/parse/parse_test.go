@@ -201,7 +201,7 @@ func TestFormatFor(t *testing.T) {
 
 func TestOpensReasoning(t *testing.T) {
 	for prompt, want := range map[string]bool{
-		"<|im_start|>assistant\n<think>\n":            true,
+		"<|im_start|>assistant\n<think>\n":             true,
 		"<|im_start|>assistant\n<think>\n\n</think>\n": false,
 		"<|im_start|>assistant\n":                      false,
 	} {
