@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		},
 		"stuck": func(_ context.Context, spec engine.LoadSpec, _ func(float64)) (engine.Runner, error) {
 			r, err := synth.New(spec)
-			return stuck{r}, err
+			return stuck{r, spec.Path}, err
 		},
 	})
 }
@@ -49,10 +49,18 @@ func loadAtSecondTry(ctx context.Context, spec engine.LoadSpec, progress func(fl
 	return nil, fmt.Errorf("4 GB of weights: %w", ieg.ErrOutOfMemory)
 }
 
-// stuck never answers Tokenize and dies in Step.
-type stuck struct{ *synth.Runner }
+// stuck never answers Tokenize, which leaves a file, and dies in Step.
+type stuck struct {
+	*synth.Runner
+	asked string
+}
 
-func (stuck) Tokenize(string, bool) ([]ieg.Token, error) { select {} }
+func (s stuck) Tokenize(string, bool) ([]ieg.Token, error) {
+	if err := os.WriteFile(s.asked, nil, 0o600); err != nil {
+		return nil, err
+	}
+	select {}
+}
 
 func (stuck) Step(*ieg.Batch, *ieg.StepDone) { panic("died in a step") }
 

@@ -55,6 +55,9 @@ const (
 	CallsWaiting  = 1024
 	// ctlWorkers is the number of calls that a child serves at once.
 	ctlWorkers = 2
+	// callWait is how long a closing child waits for calls that it serves;
+	// after that it leaves without freeing the model.
+	callWait = time.Second
 )
 
 // Limits of supervision.

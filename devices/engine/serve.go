@@ -161,19 +161,27 @@ func (s *server) run(loader Loader, load LoadSpec) error {
 		}
 		return err
 	}
-	defer runner.Close()
-	info := runner.Info()
+	s.mu.Lock()
+	s.runner, s.loaded = runner, true
+	s.mu.Unlock()
+	calls := s.serveCalls()
+	err = s.runBatches()
+	// Not deferred: a panic of the runner ends the process at once.
+	s.ctl.Close()
+	if endsWithin(calls, callWait) {
+		runner.Close()
+	}
+	return err
+}
+
+// runBatches says that the model is ready and runs what comes until Close.
+func (s *server) runBatches() error {
+	info := s.runner.Info()
 	info.ID, info.Epoch = s.id, s.epoch
 	body, err := appendInfo(nil, &info)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.runner, s.loaded = runner, true
-	s.mu.Unlock()
-	calls := s.serveCalls()
-	defer calls.Wait()
-	defer s.ctl.Close()
 	if err := s.out.send(frameReady, func(b []byte) []byte { return append(b, body...) }); err != nil {
 		return lost(err)
 	}
@@ -183,6 +191,18 @@ func (s *server) run(loader Loader, load LoadSpec) error {
 		}
 	}
 	return nil
+}
+
+// endsWithin waits for wg, at most d.
+func endsWithin(wg *sync.WaitGroup, d time.Duration) bool {
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 // progress reports the loaded fraction, at most once per percent.

@@ -236,40 +236,53 @@ func TestTokenizeNeverWaitsForAStep(t *testing.T) {
 	}
 }
 
-// TestDeathEndsCalls: calls that wait for a dead child's answer fail.
+// TestDeathEndsCalls: a call that waits for a dead child's answer fails.
 func TestDeathEndsCalls(t *testing.T) {
-	c := enginetest.StartChild(t, backend("stuck"))
+	cfg := backend("stuck")
+	cfg.Spec.Path = filepath.Join(t.TempDir(), "asked")
+	c := enginetest.StartChild(t, cfg)
 	up := enginetest.Await[engine.Up](c)
-	const callers = engine.CallsInFlight + 10
-	errs := make(chan error, callers)
-	for range callers {
-		go func() {
-			_, err := c.Tokenize(context.Background(), []engine.Part{{Text: "x"}})
-			errs <- err
-		}()
-	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Tokenize(context.Background(), []engine.Part{{Text: "x"}})
+		failed <- err
+	}()
+	eventually(t, func() error { _, err := os.Stat(cfg.Spec.Path); return err })
 	if err := c.Submit(&ieg.Batch{Engine: 5, Epoch: up.Info.Epoch, Step: 1}); err != nil {
 		t.Fatal(err)
+	}
+	if err := <-failed; !errors.Is(err, ieg.ErrEngineLost) {
+		t.Errorf("the call ended with %v", err)
 	}
 	down := enginetest.Await[engine.Down](c)
 	if !strings.Contains(down.Reason, "panic: died in a step") || !errors.Is(down.Err, ieg.ErrEngineLost) {
 		t.Errorf("%+v", down)
 	}
-	lost := 0
-	for range engine.CallsInFlight {
-		if err := <-errs; errors.Is(err, ieg.ErrEngineLost) {
-			lost++
-		} else {
-			t.Errorf("%v", err)
-		}
+}
+
+// TestCallsAreBounded: past the calls that may wait, more are refused; those
+// that wait leave when their context ends.
+func TestCallsAreBounded(t *testing.T) {
+	cfg := backend("stuck")
+	cfg.Spec.Path = filepath.Join(t.TempDir(), "asked")
+	c := enginetest.StartChild(t, cfg)
+	enginetest.Await[engine.Up](c)
+	ctx, cancel := context.WithCancel(context.Background())
+	const most = engine.CallsInFlight + engine.CallsWaiting
+	failed := make(chan error, most+1)
+	for range most + 1 {
+		go func() {
+			_, err := c.Tokenize(ctx, []engine.Part{{Text: "x"}})
+			failed <- err
+		}()
 	}
-	// The callers that came after ask the next incarnation; closing ends them.
-	if err := c.Close(context.Background()); err != nil {
-		t.Error(err)
+	if err := <-failed; !errors.Is(err, ieg.ErrBusy) {
+		t.Errorf("one call too many: %v", err)
 	}
-	for range callers - engine.CallsInFlight {
-		if err := <-errs; !errors.Is(err, ieg.ErrEngineLost) {
-			t.Errorf("after the close: %v", err)
+	cancel()
+	for range most {
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("a call that was left: %v", err)
 		}
 	}
 }
