@@ -32,7 +32,11 @@ func (g *Graph) satisfied(n *Node) inputs {
 			open++
 		}
 	}
-	partial := g.Stopped.Limit != NoLimit || done > 0
+	stopped := g.Stopped.Limit != NoLimit
+	if stopped && n.Stage == ieg.StageOutput && g.working() {
+		return inputsOpen // what still runs may add to the partial result
+	}
+	partial := stopped || done > 0
 	switch {
 	case n.Stage == ieg.StageOutput && open > 0:
 		return inputsOpen
@@ -48,6 +52,16 @@ func (g *Graph) satisfied(n *Node) inputs {
 		return inputsSkipped
 	}
 	return inputsDone
+}
+
+// working tells whether a node other than an output is not final.
+func (g *Graph) working() bool {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Stage != ieg.StageOutput && !n.State.Final() {
+			return true
+		}
+	}
+	return false
 }
 
 // settle draws the consequences of a change: nodes whose inputs are complete

@@ -96,6 +96,11 @@ func (g *Graph) GrowTools(decode ieg.NodeID, calls []Call, m *ieg.ModelInfo, con
 	case from.State != ieg.NodeCompleted && from.State != ieg.NodeRunning:
 		return nil, fmt.Errorf("%w: decode %d is %v", ErrGrow, decode, from.State)
 	}
+	for _, e := range g.Edges {
+		if e.From == decode && g.Nodes[e.To].Stage == ieg.StageTool {
+			return nil, fmt.Errorf("%w: decode %d has its tool calls already", ErrGrow, decode)
+		}
+	}
 	for _, c := range calls {
 		if !slices.Contains(g.Tools.Tools, c.Tool) {
 			return nil, fmt.Errorf("%w: %q", ErrTool, c.Tool)

@@ -156,7 +156,9 @@ func (g *Graph) Usage() Usage {
 		u.Rounds = max(u.Rounds, int(n.Round))
 		switch n.Stage {
 		case ieg.StagePrefill, ieg.StageDecode, ieg.StageEmbed:
-			u.Tokens += int64(n.Tokens)
+			if n.Ran || n.Round <= 1 { // later rounds are expectations until they run
+				u.Tokens += int64(n.Tokens)
+			}
 		case ieg.StageTool:
 			u.ToolCalls++
 		}
@@ -205,14 +207,14 @@ func depth(nodes []Node, edges []ieg.Edge) int {
 // structural compares the counts that only growth changes.
 func (l *Limits) structural(u *Usage) Hit {
 	switch {
-	case l.MaxDepth > 0 && u.Depth > l.MaxDepth:
-		return Hit{LimitDepth, int64(u.Depth), int64(l.MaxDepth)}
-	case l.MaxNodes > 0 && u.Nodes > l.MaxNodes:
-		return Hit{LimitNodes, int64(u.Nodes), int64(l.MaxNodes)}
 	case l.MaxToolCalls > 0 && u.ToolCalls > l.MaxToolCalls:
 		return Hit{LimitToolCalls, int64(u.ToolCalls), int64(l.MaxToolCalls)}
 	case l.MaxAgentRounds > 0 && u.Rounds > l.MaxAgentRounds:
 		return Hit{LimitRounds, int64(u.Rounds), int64(l.MaxAgentRounds)}
+	case l.MaxNodes > 0 && u.Nodes > l.MaxNodes:
+		return Hit{LimitNodes, int64(u.Nodes), int64(l.MaxNodes)}
+	case l.MaxDepth > 0 && u.Depth > l.MaxDepth:
+		return Hit{LimitDepth, int64(u.Depth), int64(l.MaxDepth)}
 	}
 	return Hit{}
 }

@@ -37,7 +37,7 @@ func (g *Graph) Charge(id ieg.NodeID, seconds float64) {
 }
 
 // Check compares what the graph used with its limits; the Hit is zero while
-// none is exceeded. Growth has its own check in Grow.
+// none is reached. Growth has its own check in Grow.
 func (g *Graph) Check(now ieg.Time) Hit {
 	if g.Stopped.Limit != NoLimit {
 		return g.Stopped
@@ -53,11 +53,11 @@ func (g *Graph) Check(now ieg.Time) Hit {
 	switch {
 	case l.Timeout > 0 && g.Admitted != 0 && now.Sub(g.Admitted) >= l.Timeout:
 		return Hit{LimitTimeout, int64(now.Sub(g.Admitted)), int64(l.Timeout)}
-	case l.MaxTokens > 0 && u.Tokens > l.MaxTokens:
+	case l.MaxTokens > 0 && u.Tokens >= l.MaxTokens:
 		return Hit{LimitTokens, u.Tokens, l.MaxTokens}
 	case l.MaxKV > 0 && u.KV > l.MaxKV:
 		return Hit{LimitKV, u.KV, l.MaxKV}
-	case l.MaxCompute > 0 && u.Compute > l.MaxCompute:
+	case l.MaxCompute > 0 && u.Compute >= l.MaxCompute:
 		return Hit{LimitCompute, int64(u.Compute), int64(l.MaxCompute)}
 	}
 	return l.structural(&u)

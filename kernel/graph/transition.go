@@ -207,8 +207,11 @@ func (g *Graph) move(n *Node, to ieg.NodeState, guard Guard, now ieg.Time) {
 	case Refused, DeviceLost, Replanned:
 		n.Decision = nil
 	}
-	if to == ieg.NodeRunning && !n.Ran {
-		n.Ran, n.Start = true, now
+	if to == ieg.NodeRunning {
+		if !n.Ran {
+			n.Ran, n.Start = true, now
+		}
+		n.Note = ""
 	}
 	if to.Final() {
 		n.End = now
