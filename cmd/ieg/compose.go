@@ -11,6 +11,7 @@ import (
 	"ieg/devices/engine/lib"
 	"ieg/devices/engine/synth"
 	"ieg/kernel"
+	"ieg/kernel/meter"
 )
 
 // loaders are the engines that a child of this program can run.
@@ -27,7 +28,23 @@ func kernelConfig(e *config.Effective) kernel.Config {
 	k.Pace.ITL[ieg.P0] = time.Duration(e.Classes.P0.ITL)
 	k.Pace.ITL[ieg.P1] = time.Duration(e.Classes.P1.ITL)
 	k.Pace.ITL[ieg.P2] = time.Duration(e.Classes.P2.ITL)
+	k.Graph.Limits = e.Spec.Limits
+	k.Preemption = kernel.Preemption{Enabled: e.Spec.Preemption.Enabled,
+		MinPriorityGap: e.Spec.Preemption.MinPriorityGap, MaxPerRequest: e.Spec.Preemption.MaxPerRequest}
 	return k
+}
+
+// meterConfig are the service levels that requests are measured against. A
+// class with a bound on the whole is not judged by its single tokens.
+func meterConfig(e *config.Effective) meter.Config {
+	slo := func(c config.Class) meter.SLO {
+		s := meter.SLO{TTFT: time.Duration(c.TTFT), E2E: time.Duration(c.E2E)}
+		if c.E2E == 0 {
+			s.TPOT = time.Duration(c.ITL)
+		}
+		return s
+	}
+	return meter.Config{SLO: [ieg.NumClasses]meter.SLO{ieg.P0: slo(e.Classes.P0), ieg.P1: slo(e.Classes.P1), ieg.P2: slo(e.Classes.P2)}}
 }
 
 // libDirs finds the libraries for a device: the build that its note names.

@@ -59,7 +59,7 @@ func modelChecks(e *config.Effective) []check {
 	for _, m := range e.Models {
 		c := check{What: "model", State: "ok", Found: m.Path}
 		if !config.IsSynth(m.Path) {
-			n, err := checkGGUF(m.Path)
+			_, n, err := readModel(m.Path)
 			if err != nil {
 				c.State, c.Found, c.Do = "bad", err.Error(), "give --model the path of a GGUF file"
 			} else {

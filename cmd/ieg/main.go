@@ -26,7 +26,7 @@ const (
 	exitInterrupted = 130
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(program(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // app is what every command shares.
 type app struct {
@@ -36,8 +36,8 @@ type app struct {
 	socket   string
 }
 
-// run is the whole program; it returns the exit code.
-func run(args []string, in io.Reader, out, errOut io.Writer) int {
+// program is the whole program; it returns the exit code.
+func program(args []string, in io.Reader, out, errOut io.Writer) int {
 	a := &app{in: in, out: out, err: errOut}
 	root := a.root()
 	root.SetArgs(args)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"ieg/cmd/ieg/config"
 	"ieg/cmd/ieg/node"
 	"ieg/devices/engine"
+	"ieg/devices/engine/llama/gguf"
 )
 
 // modelDir is where fetched models lie.
@@ -60,38 +60,88 @@ func (p preparer) prepare(s *engine.LoadSpec, d node.Device) (int64, error) {
 		return 16 << 20, nil
 	}
 	s.Backend = "llama"
-	bytes, err := checkGGUF(s.Path)
+	f, weights, err := readModel(s.Path)
 	if err != nil {
 		return 0, err
 	}
 	if s.LibDir, err = p.libDir(d); err != nil {
 		return 0, err
 	}
-	return bytes + node.OverheadBytes, nil
+	return weights + kvBytes(f, s) + node.OverheadBytes, nil
 }
 
-// checkGGUF looks at the first bytes of a model file and returns its size.
-func checkGGUF(path string) (int64, error) {
+// readModel reads a model file's header and returns it with the file's size.
+func readModel(path string) (*gguf.File, int64, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("there is no model file %s; check the path", path)
+		return nil, 0, fmt.Errorf("there is no model file %s; check the path", path)
 	case err != nil:
-		return 0, fmt.Errorf("model file: %w", err)
+		return nil, 0, fmt.Errorf("model file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("model file: %w", err)
+		return nil, 0, fmt.Errorf("model file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%s is no file; name a GGUF file", path)
+		return nil, 0, fmt.Errorf("%s is no file; name a GGUF file", path)
 	}
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(f, head); err != nil || string(head) != "GGUF" {
-		return 0, fmt.Errorf("%w: %s is no GGUF file; convert the model to GGUF or fetch one", ieg.ErrUnsupported, path)
+	head, err := gguf.Read(f, info.Size())
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %s: %w", ieg.ErrUnsupported, path, err)
 	}
-	return info.Size(), nil
+	return head, info.Size(), nil
+}
+
+// kvBytes is the KV that was asked for: slots × context × bytes a token of
+// grouped-query attention. Where either is left to the engine it is 0: the
+// engine then takes what is free.
+func kvBytes(f *gguf.File, s *engine.LoadSpec) int64 {
+	arch := f.String("general.architecture")
+	layers, _ := f.Uint(arch + ".block_count")
+	heads, _ := f.Uint(arch + ".attention.head_count")
+	width, _ := f.Uint(arch + ".embedding_length")
+	if s.Context <= 0 || s.Slots <= 0 || layers == 0 || layers > 1<<16 || heads == 0 {
+		return 0
+	}
+	key, ok := f.Uint(arch + ".attention.key_length")
+	if !ok {
+		key = width / heads
+	}
+	value, ok := f.Uint(arch + ".attention.value_length")
+	if !ok {
+		value = key
+	}
+	perLayer, ok := f.PerLayer(arch+".attention.head_count_kv", int(layers))
+	if !ok {
+		return 0
+	}
+	sum := 0
+	for _, n := range perLayer {
+		sum += n
+	}
+	token := float64(sum) * float64(key+value) * elemBytes(s.KVType)
+	return int64(min(token*float64(s.Context)*float64(s.Slots), 1<<62))
+}
+
+// elemBytes is the size of a KV element, with the scales of its block.
+func elemBytes(kvType string) float64 {
+	switch kvType {
+	case "f32":
+		return 4
+	case "q8_0":
+		return 34.0 / 32
+	case "q5_1":
+		return 24.0 / 32
+	case "q5_0":
+		return 22.0 / 32
+	case "q4_1":
+		return 20.0 / 32
+	case "q4_0", "iq4_nl":
+		return 18.0 / 32
+	}
+	return 2
 }
 
 // parseSynth reads "KEY=VALUE,…" after "synth:": seed, vocab, stop (one token

@@ -19,9 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ieg/api/admin"
+	"ieg/api/metrics"
 	"ieg/api/openai"
 	"ieg/cmd/ieg/config"
 	"ieg/cmd/ieg/node"
+	"ieg/kernel/run"
 )
 
 // server is a running node with its doors.
@@ -87,8 +89,9 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 
 	// The kernel's loop, and the engines that it starts.
 	prep := preparer{cacheDir: e.CacheDir, stateDir: state, libDir: libDirs(e.CacheDir)}
+	tap := metrics.NewTap(meterConfig(e))
 	s.node, err = node.New(node.Config{
-		Kernel: kernelConfig(e), Command: []string{self, "engine", "serve"},
+		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
 		Devices: devices, Prepare: prep.prepare, Log: log,
 	})
 	if err != nil {
@@ -99,7 +102,11 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	s.serve("loop", func() error { return s.node.Run(ctx) })
 
 	// The doors.
-	if err := s.openDoor(nil); err != nil {
+	scrape, err := metrics.Handler(metrics.Config{Snapshot: tap.Snapshot, Version: version})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openDoor(scrape); err != nil {
 		return nil, err
 	}
 	s.serve("API", func() error { return s.api.Serve(port) })

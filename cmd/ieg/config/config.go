@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ieg/api/admin"
+	"ieg/kernel/spec"
 )
 
 // Config holds every setting of a node. The zero value is of no use; start
@@ -117,7 +118,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Default is the configuration without file, environment and flags.
 func Default() *Effective {
-	e := &Effective{sources: map[string]string{}}
+	e := &Effective{sources: map[string]string{}, Spec: spec.Default()}
 	e.Config = Config{
 		Listen:       "127.0.0.1:9430",
 		Admin:        admin.DefaultSocket(),
@@ -160,6 +161,9 @@ func DefaultModel() Model {
 // Effective is a configuration that knows where its values came from.
 type Effective struct {
 	Config
+	// Spec holds the blocks of the specification: limits of graphs,
+	// preemption, descriptions of devices.
+	Spec    spec.Config
 	sources map[string]string // path of a value → source; default if absent
 	file    string
 }

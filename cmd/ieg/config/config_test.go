@@ -96,6 +96,11 @@ func TestErrorsHavePlaceFieldAndHint(t *testing.T) {
 		{"models:\n  - {path: a, kv_type: f17}", `models[0].kv_type: is "f17", not one of f16`},
 		{"models:\n  - path: a\n  - path: b/a.gguf", `"a" is taken by models[0]`},
 		{"- 1", `wants keys and values`},
+		{"max_queue: 5\ndag_constraints:\n  max_node: 1", `ieg.yaml:3:3: dag_constraints.max_node: unknown key; did you mean "max_nodes"?`},
+		{"preemption:\n  enabled: true", `ieg.yaml:1:1: preemption: unknown key; did you mean "preemption_config"?`},
+		{"dag_constraints:\n  max_depth: -1\nlisten: 5x", `ieg.yaml:2:14: dag_constraints.max_depth: -1 is not in`},
+		{"{dag_constraints: {max_depth: 1}}", `without braces`},
+		{"listen: 127.0.0.1:0\nkv_transfer_config:\n  chunk_size: 256MB", `ieg.yaml:2:1: kv_transfer_config: not yet: the transfer engine is not built`},
 		{"scheduler: {prefill_share: .nan}", `scheduler.prefill_share`},
 	} {
 		_, _, err := load(t, row.file)
@@ -108,6 +113,47 @@ func TestErrorsHavePlaceFieldAndHint(t *testing.T) {
 	}
 	if _, _, err := load(t, "listn: 1\nmax_queu: 2"); err == nil || strings.Count(err.Error(), "unknown key") != 2 {
 		t.Errorf("not all errors are told: %v", err)
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	e, name, err := load(t, `# comment
+dag_constraints:
+  max_depth: 12
+listen: 127.0.0.1:7
+models:
+  - path: m.gguf
+preemption_config: {max_preempt_per_request: 5}
+resource_specs:
+  - device:
+      id: cpu
+      memory: {bandwidth: 2TB/s}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Spec.Limits.MaxDepth != 12 || e.Spec.Preemption.MaxPerRequest != 5 || e.Listen != "127.0.0.1:7" || len(e.Models) != 1 {
+		t.Errorf("values: %+v %+v", e.Spec, e.Config)
+	}
+	if len(e.Spec.ResourceSpecs) != 1 || e.Spec.ResourceSpecs[0].Memory.Bandwidth != 2e12 {
+		t.Errorf("resource specs: %+v", e.Spec.ResourceSpecs)
+	}
+	text := e.YAML()
+	for _, want := range []string{
+		"  max_depth: 12  # " + name + ":3\n", "  max_nodes: 50  # default\n",
+		"  max_preempt_per_request: 5  # " + name + ":7\n", "bandwidth: 2TB/s  # " + name + ":11\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	back, _, err := load(t, text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	back.Spec.Given, e.Spec.Given = nil, nil
+	if !reflect.DeepEqual(back.Spec, e.Spec) {
+		t.Errorf("read back:\n%+v\nwant:\n%+v", back.Spec, e.Spec)
 	}
 }
 

@@ -21,7 +21,7 @@ type Value struct {
 func (e *Effective) YAML() string {
 	var b strings.Builder
 	e.print(&b, reflect.ValueOf(e.Config), "", "")
-	return b.String()
+	return b.String() + e.blocksYAML()
 }
 
 func (e *Effective) print(b *strings.Builder, v reflect.Value, path, indent string) {
@@ -103,6 +103,9 @@ func textOf(v reflect.Value) string {
 func (e *Effective) Values() []Value {
 	var out []Value
 	e.list(&out, reflect.ValueOf(e.Config), "")
+	for _, l := range blockLeaves(e.Spec.Effective()) {
+		out = append(out, Value{Path: l.path, Value: l.text, Source: e.Source(l.path)})
+	}
 	return out
 }
 

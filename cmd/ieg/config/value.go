@@ -90,6 +90,13 @@ func suggest(key string, known []string) string {
 			best, at = k, d
 		}
 	}
+	if best == "" && len(key) >= 4 {
+		for _, k := range known {
+			if strings.HasPrefix(k, key) {
+				best = k
+			}
+		}
+	}
 	if best == "" {
 		return "; known are " + strings.Join(known, ", ")
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	yaml "github.com/goccy/go-yaml"
@@ -80,6 +81,9 @@ func (e *Effective) read(name string, data []byte) error {
 			break
 		}
 		d.value(doc.Body, reflect.ValueOf(&e.Config).Elem(), "", 0)
+		if d.blocks {
+			d.errs = append(d.errs, e.readBlocks(name, data, rootMapping(doc.Body)))
+		}
 	}
 	return errors.Join(d.errs...)
 }
@@ -102,6 +106,7 @@ type decoder struct {
 	file    string
 	sources map[string]string
 	errs    []error
+	blocks  bool // keys of kernel/spec were seen
 }
 
 func (d *decoder) fail(n ast.Node, field, format string, args ...any) {
@@ -153,6 +158,17 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string, depth int) {
 	}
 }
 
+// rootMapping is a node as a mapping, nil if it is none.
+func rootMapping(n ast.Node) *ast.MappingNode {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m
+	case *ast.MappingValueNode:
+		return &ast.MappingNode{Values: []*ast.MappingValueNode{m}}
+	}
+	return nil
+}
+
 func isScalar(v reflect.Value) bool {
 	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return true
@@ -161,18 +177,13 @@ func isScalar(v reflect.Value) bool {
 }
 
 func (d *decoder) mapping(n ast.Node, v reflect.Value, path string, depth int) {
-	var pairs []*ast.MappingValueNode
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		pairs = m.Values
-	case *ast.MappingValueNode:
-		pairs = []*ast.MappingValueNode{m}
-	default:
+	m := rootMapping(n)
+	if m == nil {
 		d.fail(n, path, "wants keys and values, not %s", kindOf(n))
 		return
 	}
 	seen := map[string]bool{}
-	for _, p := range pairs {
+	for _, p := range m.Values {
 		key := p.Key.GetToken().Value
 		if p.Key.Type() != ast.StringType {
 			d.fail(p.Key, path, "the key %q is no plain text", key)
@@ -181,6 +192,10 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string, depth int) {
 		i, ok := fieldIndex(v.Type(), key)
 		at := join(path, key)
 		switch {
+		case path == "" && slices.Contains(blockKeys, key):
+			d.blocks = true
+		case !ok && path == "":
+			d.fail(p.Key, at, "unknown key%s", suggest(key, append(keysOf(v.Type()), blockKeys...)))
 		case !ok:
 			d.fail(p.Key, at, "unknown key%s", suggest(key, keysOf(v.Type())))
 		case seen[key]:
@@ -203,7 +218,7 @@ func (d *decoder) sequence(n ast.Node, v reflect.Value, path string, depth int) 
 		if out.Type().Elem() == reflect.TypeFor[Model]() {
 			out.Index(i).Set(reflect.ValueOf(DefaultModel()))
 		}
-		d.value(item, out.Index(i), fmt.Sprintf("%s[%d]", path, i), depth+1)
+		d.value(item, out.Index(i), index(path, i), depth+1)
 	}
 	d.source(n, path)
 	v.Set(out)
@@ -214,8 +229,12 @@ func (d *decoder) source(n ast.Node, path string) {
 	if p := place(n); p != nil {
 		line = p.Line
 	}
-	d.sources[path] = fmt.Sprintf("%s:%d", d.file, line)
+	d.sources[path] = source(d.file, line)
 }
+
+func source(file string, line int) string { return fmt.Sprintf("%s:%d", file, line) }
+
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
 	s, ok := n.(ast.ScalarNode)
