@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"testing"
-	"time"
 
 	"ieg"
 	"ieg/devices/engine"
@@ -76,7 +75,7 @@ func actAsNode() {
 		},
 	}))
 	fmt.Println(<-up)
-	time.Sleep(time.Hour)
+	select {}
 }
 
 func synthSpec() engine.LoadSpec {
