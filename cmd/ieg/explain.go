@@ -94,7 +94,11 @@ func printExplain(w io.Writer, ex ieg.Explain) {
 	fmt.Fprintln(w)
 	g := drawing{w: w, nodes: ex.Nodes}
 	for _, n := range ex.Nodes {
-		g.longest = max(g.longest, n.Predicted, n.Actual)
+		g.longest = max(g.longest, n.Actual)
+		g.farthest = max(g.farthest, n.Predicted)
+	}
+	if g.longest == 0 {
+		g.longest = g.farthest
 	}
 	g.draw()
 	if len(ex.Limits) > 0 {
@@ -108,9 +112,11 @@ func printExplain(w io.Writer, ex ieg.Explain) {
 // drawing is a graph drawn as a tree: each node hangs under its last
 // predecessor; further ones are named beside it.
 type drawing struct {
-	w       io.Writer
-	nodes   []ieg.NodeExplain
-	longest time.Duration
+	w     io.Writer
+	nodes []ieg.NodeExplain
+	// longest is the longest actual time, which fills a bar; farthest the
+	// longest prediction, which does while nothing has run.
+	longest, farthest time.Duration
 }
 
 func (g *drawing) draw() {
@@ -216,9 +222,9 @@ func (g *drawing) details(n ieg.NodeExplain, bar string) {
 	for _, t := range n.Terms {
 		note := ""
 		if t.Note != "" {
-			note = "  " + t.Note
+			note = ": " + t.Note
 		}
-		line("cost", "%-18s %s%s", t.Name, seconds(t.Seconds), note)
+		line("cost", "%9s  %s%s", seconds(t.Seconds), t.Name, note)
 	}
 	if n.Predicted > 0 {
 		line("predicted", "%9s  %s", span(n.Predicted), barOf(n.Predicted, g.longest))
@@ -231,8 +237,13 @@ func (g *drawing) details(n ieg.NodeExplain, bar string) {
 	}
 }
 
+// barOf draws a time; one that is longer than the scale ends in an arrow.
 func barOf(d, longest time.Duration) string {
-	return bar(float64(d), float64(longest), BarCells)
+	s := bar(float64(d), float64(longest), BarCells)
+	if d > longest {
+		s += "▸"
+	}
+	return s
 }
 
 func seconds(s float64) string {

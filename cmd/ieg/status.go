@@ -47,7 +47,7 @@ func printStatus(w io.Writer, st ieg.Status, v admin.Version, deaths []admin.Dea
 	if st.Draining {
 		state = "draining"
 	}
-	fmt.Fprintf(w, "%s on %s for %s (pid %d, %s)\n\n", state, v.Listen, time.Duration(st.Now).Round(time.Second), v.PID, v.Version)
+	fmt.Fprintf(w, "%s on %s for %s (pid %d, %s)\n\n", state, v.Listen, time.Since(v.Started).Round(time.Second), v.PID, v.Version)
 	printEngines(w, st.Engines)
 	t := st.Totals
 	fmt.Fprintf(w, "\nrequests  %d arrived, %d finished, %d failed, %d cancelled, %d rejected\n", t.Requests, t.Finished, t.Failed, t.Cancelled, t.Rejected)
@@ -151,6 +151,10 @@ func (a *app) top(ctx context.Context, once bool) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	cl := a.dial()
+	v, err := cl.Version(ctx)
+	if err != nil {
+		return err
+	}
 	was, err := cl.Status(ctx)
 	if err != nil {
 		return err
@@ -178,7 +182,7 @@ func (a *app) top(ctx context.Context, once bool) error {
 			fmt.Fprint(a.out, "\x1b[H\x1b[2J")
 		}
 		fmt.Fprintf(a.out, "up %s   %.0f tok/s prompt   %.0f tok/s generated   %.0f steps/s   %.1f requests/s\n\n",
-			time.Duration(is.Now).Round(time.Second), r.Prompt, r.Generated, r.Steps, r.Finished)
+			time.Since(v.Started).Round(time.Second), r.Prompt, r.Generated, r.Steps, r.Finished)
 		printEngines(a.out, is.Engines)
 		fmt.Fprintln(a.out)
 		if err := table(a.out, requestRows(is.Requests)); err != nil || once {

@@ -92,8 +92,8 @@ func reachable(listen string) string {
 // turn asks with all turns so far, shows the answer as it comes and keeps it.
 func (t *talk) turn(ctx context.Context, prompt string, show func(string)) (string, error) {
 	t.id, t.finish, t.first, t.took, t.usage = "", "", 0, 0, usage{}
-	resp, err := t.post(ctx, prompt)
 	began := time.Now()
+	resp, err := t.post(ctx, prompt)
 	if err != nil {
 		return "", err
 	}

@@ -72,14 +72,14 @@ func (a *app) up(ctx context.Context, e *config.Effective) error {
 			a.greet(s)
 		case sig := <-signals:
 			cancel()
-			log.Info("draining", "signal", sig.String(), "timeout", time.Duration(e.DrainTimeout))
+			log.Info("draining", "signal", sig.String(), "timeout", time.Duration(e.DrainTimeout).String())
 			return s.drain(time.Duration(e.DrainTimeout), signals)
 		case d := <-s.told:
 			cancel()
 			if d.Now {
 				return nil
 			}
-			log.Info("draining", "by", "admin", "timeout", time.Duration(e.DrainTimeout))
+			log.Info("draining", "by", "admin", "timeout", time.Duration(e.DrainTimeout).String())
 			return s.drain(time.Duration(e.DrainTimeout), signals)
 		case err := <-s.failed:
 			return err
