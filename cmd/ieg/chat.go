@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,26 +129,20 @@ func chooseModel(models []admin.Model, e *config.Effective) (string, error) {
 		want = e.Models[0]
 	}
 	for _, m := range models {
-		switch {
-		case want.Path != "" && m.Name != want.Path && m.Name != want.Name && m.Path != want.Path && !contains(m.Aliases, want.Path):
-		case want.Path == "" && (m.State != string(ieg.EngineUp) || !m.Generative):
-		default:
+		if want.Path == "" {
+			if m.State == string(ieg.EngineUp) && m.Generative {
+				return m.Name, nil
+			}
+			continue
+		}
+		if m.Name == want.Name || m.Path == want.Path || slices.Contains(m.Aliases, want.Name) {
 			return m.Name, nil
 		}
 	}
 	if want.Path != "" {
-		return "", fmt.Errorf("%w: the running node has no %q; load it by 'ieg models load %s' or see 'ieg models ls'", ieg.ErrNoModel, want.Path, want.Path)
+		return "", fmt.Errorf("%w: the running node has no %q; load it by 'ieg models load FILE' or see 'ieg models ls'", ieg.ErrNoModel, want.Name)
 	}
 	return "", fmt.Errorf("%w is ready on the running node; load one by 'ieg models load FILE'", ieg.ErrNoModel)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // apiKey is the key for the node's API: $IEG_API_KEY, else the first of the

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -177,16 +176,8 @@ func (s *server) load(ctx context.Context, screen io.Writer) error {
 }
 
 func (s *server) loadOne(ctx context.Context, m config.Model, screen io.Writer) error {
-	path := m.Path
-	if !config.IsSynth(path) {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		path = abs
-	}
 	got, err := s.node.LoadModel(ctx, admin.LoadModel{
-		Path: path, Name: m.Name, Aliases: m.Aliases, Context: m.Ctx, Slots: m.Slots, Threads: m.Threads,
+		Path: m.Path, Name: m.Name, Aliases: m.Aliases, Context: m.Ctx, Slots: m.Slots, Threads: m.Threads,
 		KVType: m.KVType, Layout: m.Layout, FlashAttn: m.FlashAttention, Device: m.Device, Embedding: m.Embedding,
 	})
 	if err != nil {

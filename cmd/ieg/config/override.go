@@ -110,6 +110,9 @@ func (f *Flags) Load() (*Effective, error) {
 	if err := f.loadModels(e); err != nil {
 		return nil, err
 	}
+	if err := e.absolute(); err != nil {
+		return nil, err
+	}
 	e.nameModels()
 	return e, e.Validate()
 }
@@ -219,6 +222,25 @@ func (e *Effective) resolve(dir string) {
 	for i := range e.Models {
 		fix(fmt.Sprintf("models[%d].path", i), &e.Models[i].Path)
 	}
+}
+
+// absolute makes every path one that means the same in any folder.
+func (e *Effective) absolute() error {
+	paths := []*string{&e.APIKeyFile, &e.DataDir, &e.CacheDir, &e.Admin}
+	for i := range e.Models {
+		paths = append(paths, &e.Models[i].Path)
+	}
+	for _, p := range paths {
+		if *p == "" || IsSynth(*p) {
+			continue
+		}
+		abs, err := filepath.Abs(expand(*p))
+		if err != nil {
+			return &Error{Text: err.Error()}
+		}
+		*p = abs
+	}
+	return nil
 }
 
 // SynthPrefix begins the path of a model of the synthetic engine.
