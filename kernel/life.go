@@ -1,12 +1,8 @@
 package kernel
 
 import (
-	"fmt"
-	"time"
-
 	"ieg"
 	"ieg/kernel/graph"
-	"ieg/kernel/sched"
 )
 
 // The graph of a request follows what its sequences do. The N sequences share
@@ -14,48 +10,15 @@ import (
 // its KV again after its engine was lost re-executes the prefill (epoch + 1).
 
 // bear makes the request's graph and places its nodes.
-func (m *Machine) bear(r *request) {
-	e := r.engine
-	r.graph = graph.Build(r.spec, &e.info.Model, &m.cfg.Graph, int32(e.expect[r.spec.Class]), m.now)
+func (m *Machine) bear(r *request, known *engine) error {
+	expect := int32(known.expect[r.spec.Class])
+	r.graph = graph.Build(r.spec, &known.info.Model, &m.cfg.Graph, expect, m.now)
 	r.until = r.graph.End()
+	if err := m.place(r, &known.info.Model); err != nil {
+		return err
+	}
 	m.plan(r)
-}
-
-// plan schedules every node that is ready for a device.
-func (m *Machine) plan(r *request) {
-	var buf [8]ieg.NodeID
-	for _, id := range r.graph.Ready(buf[:0]) {
-		n := r.graph.Node(id)
-		if n.Stage.Type() == ieg.ComputeNode {
-			r.graph.Schedule(id, m.decide(r, n), m.now)
-		}
-	}
-}
-
-// decide explains the placement of a node on the request's engine.
-func (m *Machine) decide(r *request, n *graph.Node) *ieg.Decision {
-	e := r.engine
-	speed := e.profile.Speed()
-	est, _ := speed.Estimate(n.Work(), e.info.StepTokens)
-	d := &ieg.Decision{Device: e.device, Predicted: sched.Seconds(est.Seconds), Bottleneck: est.Bottleneck.String()}
-	if n.Stage == ieg.StageDecode {
-		w := n.Work()
-		w.Batch = int32(len(e.running))
-		est, _ = speed.Estimate(w, e.info.StepTokens)
-		d.Predicted = sched.Seconds(est.Seconds)
-	} else {
-		d.Queue = m.backlog(e)
-	}
-	d.Terms = []ieg.CostTerm{
-		{Name: "L", Seconds: d.Predicted.Seconds(), Note: "expected execution"},
-		{Name: "Q", Seconds: d.Queue.Seconds(), Note: "uncached work ahead"},
-	}
-	for _, o := range m.engines {
-		if o != e && o.model == e.model {
-			d.Candidates = append(d.Candidates, fmt.Sprintf("%s: Q %s", o.device, m.backlog(o).Round(time.Millisecond)))
-		}
-	}
-	return d
+	return nil
 }
 
 // node is the graph's node that the sequence is working on.

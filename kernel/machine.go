@@ -24,6 +24,7 @@ type Machine struct {
 
 	totals  ieg.Totals
 	history history
+	placing placing
 	ready   Ready
 }
 

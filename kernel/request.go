@@ -23,8 +23,10 @@ type request struct {
 	times  ieg.RequestTimes
 	usage  ieg.Usage
 	graph  *graph.Graph
-	until  ieg.Time // deadline, or the graph's timeout
-	itlMax ieg.Time
+	// decisions of nodes that are not ready yet.
+	decisions []decision
+	until     ieg.Time // deadline, or the graph's timeout
+	itlMax    ieg.Time
 }
 
 // seqState is the state of a sequence.
@@ -74,23 +76,19 @@ func (s *seq) ready() bool { return s.state == seqRunning && !s.req.paused && s.
 
 func (m *Machine) arrive(spec *ieg.Request) {
 	m.totals.Requests++
-	e, err := m.admissible(spec)
-	if err != nil {
-		m.totals.Rejected++
-		f := ieg.Finish{Request: spec.ID, Choice: ieg.AllChoices, Reason: ieg.StopError, Err: err,
-			Times: ieg.RequestTimes{Received: spec.Received, Arrived: m.now}}
-		if e != nil && errors.Is(err, ieg.ErrBusy) {
-			f.RetryAfter = m.backlog(e)
-		}
-		m.ready.Finishes = append(m.ready.Finishes, f)
-		return
+	if m.reqs[spec.ID] != nil || spec.N < 1 || len(spec.Prompt) == 0 {
+		panic(fmt.Sprintf("kernel: request %d: duplicate, or without choices or prompt", spec.ID))
 	}
-	r := &request{spec: spec, engine: e, live: spec.N}
+	r := &request{spec: spec, live: spec.N}
 	r.times = ieg.RequestTimes{Received: spec.Received, Arrived: m.now}
 	r.usage.Prompt = int32(len(spec.Prompt))
+	if err := m.admissible(r); err != nil {
+		m.reject(r, err)
+		return
+	}
+	e := r.engine
 	m.reqs[spec.ID] = r
 	m.order = append(m.order, r)
-	m.bear(r)
 	for i := range spec.N {
 		m.nextSeq++
 		s := &seq{id: m.nextSeq, req: r, choice: int32(i), slot: ieg.NoSlot, await: ieg.NoSlot}
@@ -105,39 +103,36 @@ func (m *Machine) arrive(spec *ieg.Request) {
 	m.interrupt(e)
 }
 
-// admissible finds the engine for a request, or says why there is none.
-func (m *Machine) admissible(r *ieg.Request) (*engine, error) {
-	if m.draining {
-		return nil, ieg.ErrDraining
+// reject refuses a request at the door.
+func (m *Machine) reject(r *request, err error) {
+	m.totals.Rejected++
+	f := ieg.Finish{Request: r.spec.ID, Choice: ieg.AllChoices, Reason: ieg.StopError, Err: err, Times: r.times}
+	if r.engine != nil && errors.Is(err, ieg.ErrBusy) {
+		f.RetryAfter = m.backlog(r.engine)
 	}
-	if m.reqs[r.ID] != nil || r.N < 1 || len(r.Prompt) == 0 {
-		panic(fmt.Sprintf("kernel: request %d: duplicate, or without choices or prompt", r.ID))
-	}
-	e := m.place(r)
-	switch {
-	case e == nil:
-		return nil, fmt.Errorf("%w: %q", ieg.ErrNoModel, r.Model)
-	case e.waiting.Len()+r.N > m.cfg.WaitingMax:
-		return e, fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), r.Model)
-	case e.pool != nil && int32(len(r.Prompt)) > e.promptMax(r.Kind):
-		return e, fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.Prompt), r.Model, e.promptMax(r.Kind))
-	}
-	return e, nil
+	m.ready.Finishes = append(m.ready.Finishes, f)
 }
 
-// place picks the engine of the model with the least uncached work ahead.
-func (m *Machine) place(r *ieg.Request) *engine {
-	var best *engine
-	var least time.Duration
-	for _, e := range m.engines {
-		if e.model != r.Model || e.state == ieg.EngineClosing || e.state == ieg.EngineDown && e.final {
-			continue
-		}
-		if load := m.backlog(e); best == nil || load < least {
-			best, least = e, load
-		}
+// admissible builds and places the request's graph, or says why it can't be
+// taken.
+func (m *Machine) admissible(r *request) error {
+	if m.draining {
+		return ieg.ErrDraining
 	}
-	return best
+	known := m.known(r.spec.Model)
+	if known == nil {
+		return fmt.Errorf("%w: %q", ieg.ErrNoModel, r.spec.Model)
+	}
+	if err := m.bear(r, known); err != nil {
+		return err
+	}
+	switch e := r.engine; {
+	case e.waiting.Len()+r.spec.N > m.cfg.WaitingMax:
+		return fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), e.model)
+	case e.pool != nil && int32(len(r.spec.Prompt)) > e.promptMax(r.spec.Kind):
+		return fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.spec.Prompt), e.model, e.promptMax(r.spec.Kind))
+	}
+	return nil
 }
 
 // backlog is the time of the uncomputed known tokens ahead of a new request.
