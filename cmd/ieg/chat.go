@@ -267,7 +267,7 @@ func readLine(f *os.File, screen *term.Terminal) (string, error) {
 		return "", err
 	}
 	defer func() { _ = term.Restore(int(f.Fd()), old) }()
-	if w, h, err := term.GetSize(int(f.Fd())); err == nil {
+	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 		_ = screen.SetSize(w, h)
 	}
 	return screen.ReadLine()
