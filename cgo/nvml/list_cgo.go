@@ -10,7 +10,7 @@ import (
 
 // List asks the driver for its devices. ErrNoLibrary: there is no driver.
 func List() (Report, error) {
-	lib := nvml.New()
+	lib := nvml.New(nvml.WithLibraryPath(library))
 	switch ret := lib.Init(); ret {
 	case nvml.SUCCESS:
 	case nvml.ERROR_LIBRARY_NOT_FOUND:

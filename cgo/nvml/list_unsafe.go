@@ -12,9 +12,6 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is the file name that the driver installs.
-const library = "libnvidia-ml.so.1"
-
 const (
 	success  = 0
 	clockSM  = 1

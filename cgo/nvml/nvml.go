@@ -6,6 +6,9 @@ import "errors"
 // driver.
 var ErrNoLibrary = errors.New("libnvidia-ml.so.1 not found")
 
+// library is the file name that the driver installs.
+var library = "libnvidia-ml.so.1"
+
 // Device is one GPU. A number that the driver does not tell is 0.
 type Device struct {
 	Index int

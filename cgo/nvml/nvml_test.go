@@ -3,6 +3,9 @@ package nvml
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -31,5 +34,32 @@ func TestGeneration(t *testing.T) {
 		if got := generation(code); got != want {
 			t.Errorf("code %d is generation %d, want %d", code, got, want)
 		}
+	}
+}
+
+// TestStub reads a library made for the test: the binding in use must take
+// every layout as the header has it.
+func TestStub(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler to make a library with")
+	}
+	file := filepath.Join(t.TempDir(), "libstub.so")
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", file, "testdata/stub.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	defer func(old string) { library = old }(library)
+	library = file
+	got, err := List()
+	first := Device{
+		Index: 0, Name: "Stub 1000", UUID: "GPU-a", PCI: "00000000:1B:00.0", Major: 9, Minor: 1, Cores: 16896,
+		ClockMHz: 1980, MemClockMHz: 3201, BusBits: 6144, Memory: 151 << 30, Free: 100 << 30,
+		Compute: 0.45, MemoryUse: 0.62, NVLinks: 4, NVLinkVersion: 4,
+	}
+	second := first
+	second.Index, second.UUID, second.BusBits = 1, "GPU-b", 0
+	want := Report{Driver: "570.1", Devices: []Device{first, second}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v)\nwant %+v", got, err, want)
 	}
 }
