@@ -66,6 +66,7 @@ func pick(a, b string) string {
 type shape struct {
 	slots, context int
 	extra          []string // flags of our own server
+	admin          string   // its admin socket, "" for one of its own
 }
 
 // ours starts our server.
@@ -76,7 +77,7 @@ func (e *Env) ours(ctx context.Context, s shape) (*serve.Server, *load.Client, e
 	}
 	argv := append([]string{e.Binary, "up", "--model", e.Model, "--listen", "127.0.0.1:{port}",
 		"--slots", strconv.Itoa(s.slots), "--ctx", strconv.Itoa(s.context), "--threads", strconv.Itoa(e.Threads),
-		"--data-dir", filepath.Join(e.dir, "state"+strconv.Itoa(s.slots)), "--admin", filepath.Join(dir, "ieg.sock")}, s.extra...)
+		"--data-dir", filepath.Join(e.dir, "state"+strconv.Itoa(s.slots)), "--admin", pick(s.admin, filepath.Join(dir, "ieg.sock"))}, s.extra...)
 	return e.start(ctx, argv, []string{"IEG_LIB=" + e.LibDir})
 }
 

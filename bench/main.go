@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"ieg/bench/report"
 )
@@ -29,7 +30,7 @@ var groups = []group{
 	{"start", "start to first token", startUp, []string{"start", "start-seconds"}},
 	// {"decode", "decode through the API against the raw loop", decode, []string{"decode-1", "decode-4", "decode-8", "decode-16", "decode-8-2000"}},
 	// {"prefill", "prefill through the API against the raw loop", prefill, []string{"prefill-512", "prefill-2048"}},
-	// {"sampling", "sampled and schema-bound streams against greedy ones", sampling, []string{"top-p-16", "json-schema-16"}},
+	{"sampling", "sampled and schema-bound streams against greedy ones", sampling, []string{"top-p-16", "json-schema-16"}},
 	{"chats", "concurrent chats of unlike lengths against llama-server", chats, []string{"chats-8", "chats-16"}},
 	{"long-prompt", "a 4,000-token prompt among seven running chats", longPrompt, []string{"long-prompt-gap", "long-prompt-ttft", "long-prompt-rate"}},
 	{"shared", "64 chats that share a system prompt", shared, []string{"shared-ttft", "shared-prefill"}},
@@ -42,6 +43,7 @@ ours and theirs in turn, medians over rounds.
   ieg bench                     all groups; rows go to bench/results.json
   ieg bench --row decode        one group (or a row's name)
   ieg bench --full              large forms: more rounds
+  ieg bench --soak              10 minutes of misuse and engine kills
   ieg bench --list              names
 
 Exit status: 0 every row holds its bound or names what bounds it, 1 one misses,
@@ -55,6 +57,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	fs.Usage = func() { fmt.Fprint(stderr, usage); fs.PrintDefaults() }
 	only := fs.String("row", "", "a group's or a row's `NAME`")
 	full := fs.Bool("full", false, "the large forms")
+	soakRun := fs.Bool("soak", false, "clients, cancels, bad bodies and engine kills")
+	minutes := fs.Int("minutes", 10, "length of the soak")
 	list := fs.Bool("list", false, "list the groups and their rows")
 	out := fs.String("out", "bench/results.json", "`FILE` for the rows; empty writes none")
 	if err := fs.Parse(args); err != nil {
@@ -82,6 +86,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *soakRun {
+		if err := soak(ctx, env, time.Duration(*minutes)*time.Minute, stdout); err != nil {
+			fmt.Fprintf(stderr, "ieg bench: soak: %v\n", err)
+			return 1
+		}
+		fmt.Fprintln(stdout, "soak: nothing wrong")
+		return 0
+	}
 	return runGroups(ctx, env, chosen, *out, stdout, stderr)
 }
 
