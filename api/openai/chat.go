@@ -56,6 +56,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, f *fields) error {
 	}
 	x := s.newExchange(w, r, m, opt, "chatcmpl-", asked)
 	x.parser, x.format, x.hideThoughts = p.parse, p.format, !showThoughts
+	if opt.sampling.KeepSpecial && f.boolean("skip_special_tokens", true) {
+		x.hidden = m.ControlText
+	}
 	x.add(prompt, span, received, most, use.names())
 	if opt.stream {
 		x.out = newStream(x, true)

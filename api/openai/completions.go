@@ -70,7 +70,7 @@ func (s *Server) addPrompt(x *exchange, in promptInput, received ieg.Time, speci
 	span := ieg.Span{Start: now, End: now}
 	if toks == nil {
 		var err error
-		toks, span, err = s.tokens(x.r.Context(), x.m, plainParts(x.m, in.text, special, add && !x.m.AddEOS))
+		toks, span, err = s.tokens(x.r.Context(), x.m, plainParts(x.m, in.text, special, add))
 		if err != nil {
 			return err
 		}

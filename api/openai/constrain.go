@@ -28,10 +28,10 @@ func constraint(f *fields) (gbnf string) {
 	set("response_format", text, err)
 	if f.has("structured_outputs") {
 		sub := f.sub("structured_outputs")
-		guided(sub, "", set)
+		guided(sub, "", "structured_outputs.", set)
 		f.adopt("structured_outputs", sub)
 	}
-	guided(f, "guided_", set)
+	guided(f, "guided_", "", set)
 	return gbnf
 }
 
@@ -60,27 +60,27 @@ func responseFormat(f *fields) (string, error) {
 }
 
 // guided reads json, regex, choice, json_object and refuses grammar and
-// structural_tag, with a prefix.
-func guided(f *fields, prefix string, set func(name, gbnf string, err error)) {
+// structural_tag; path leads to the object that holds them.
+func guided(f *fields, prefix, path string, set func(name, gbnf string, err error)) {
 	if raw := f.get(prefix + "json"); raw != nil {
 		var text string // the schema may be given as JSON in a string
 		if json.Unmarshal(raw, &text) == nil {
 			raw = json.RawMessage(text)
 		}
 		gbnf, err := grammar.FromSchema(raw)
-		set(prefix+"json", gbnf, err)
+		set(path+prefix+"json", gbnf, err)
 	}
 	if f.boolean(prefix+"json_object", false) {
-		set(prefix+"json_object", grammar.AnyJSONObject(), nil)
+		set(path+prefix+"json_object", grammar.AnyJSONObject(), nil)
 	}
 	if pattern := f.text(prefix+"regex", grammar.MaxPatternBytes); pattern != "" {
 		gbnf, err := grammar.Regex(pattern)
-		set(prefix+"regex", gbnf, err)
+		set(path+prefix+"regex", gbnf, err)
 	}
 	var choice []string
 	if f.into(prefix+"choice", &choice, "a list of strings") {
 		gbnf, err := grammar.Choice(choice)
-		set(prefix+"choice", gbnf, err)
+		set(path+prefix+"choice", gbnf, err)
 	}
 	f.refuse(prefix+"grammar", "grammars of clients are not run; use a JSON schema, a regular expression or a choice")
 	f.refuse(prefix+"structural_tag", "use a JSON schema or tools")

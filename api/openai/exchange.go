@@ -28,6 +28,8 @@ type exchange struct {
 	format  string       // of tool calls, decides their ids
 	// hideThoughts drops the reasoning.
 	hideThoughts bool
+	// hidden: see sink.
+	hidden []string
 
 	box      *box
 	requests []*ieg.Request
@@ -92,7 +94,7 @@ func (s *Server) deadline(received ieg.Time) ieg.Time {
 func (x *exchange) sinkFor(i int) *sink {
 	sk := &sink{
 		box: x.box, request: i, first: int32(i * x.opt.n), choices: make([]choiceIn, x.opt.n),
-		tokens: x.opt.returnIDs, stopTokens: x.opt.sampling.StopTokens,
+		tokens: x.opt.returnIDs, stopTokens: x.opt.sampling.StopTokens, hidden: x.hidden,
 	}
 	parses := x.parser.ToolFormat != "" || x.parser.ReasoningFormat != "" && x.parser.ReasoningFormat != parse.None
 	for c := range sk.choices {

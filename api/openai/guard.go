@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 )
 
 // guard lets a request in, or answers it.
@@ -19,7 +21,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		r.Header.Set("X-Request-Id", id)
 		w.Header().Set("X-Request-Id", id)
-		defer s.recover(w, r)
+		pw := &patientWriter{ResponseWriter: w, rc: http.NewResponseController(w), stall: s.cfg.WriteStall}
+		w = pw
+		// Whatever is answered, the body comes in time: the server reads the
+		// rest of one that was not wanted. readBody lifts the deadline.
+		_ = pw.rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+		defer s.recover(pw, r)
 		if e := s.admitPeer(w, r); e != nil {
 			e.write(w)
 			return
@@ -39,16 +46,42 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
+// patientWriter gives each write its own deadline, so that a client may take
+// as long as it likes for a stream, but not for a part of it.
+type patientWriter struct {
+	http.ResponseWriter
+	rc      *http.ResponseController
+	stall   time.Duration
+	started bool
+}
+
+func (w *patientWriter) WriteHeader(status int) {
+	w.started = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *patientWriter) Write(b []byte) (int, error) {
+	w.started = true
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.stall)) // writers of tests have none
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // recover keeps one request's fault from being the node's.
-func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+func (s *Server) recover(w *patientWriter, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	if p == http.ErrAbortHandler { //nolint:errorlint // compared by identity, as net/http does
+	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	s.cfg.Log.Error("request failed", "path", r.URL.Path, "id", r.Header.Get("X-Request-Id"), "panic", p)
+	s.cfg.Log.Error("request failed", "path", r.URL.Path, "id", r.Header.Get("X-Request-Id"), "panic", p, "stack", string(debug.Stack()))
+	if w.started {
+		panic(http.ErrAbortHandler) // a torn answer must not look whole
+	}
 	fault(http.StatusInternalServerError, "internal_server_error", "internal_error", "the front door failed on this request").write(w)
 }
 

@@ -44,6 +44,9 @@ func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
 		asAPI(err).write(w)
 		return
 	}
+	if id == "" {
+		id = m.Name
+	}
 	writeJSON(w, http.StatusOK, describe(m, id))
 }
 

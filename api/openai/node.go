@@ -21,7 +21,8 @@ type Node interface {
 
 	// Submit hands a request to the kernel; output arrives at sink. It fails
 	// at once with ieg.ErrBusy, ErrDraining or ErrNoModel; later failures
-	// arrive as Finish. ID is filled by Submit.
+	// arrive as Finish. ID is filled by Submit. The sink may be called before
+	// Submit returns.
 	Submit(req *ieg.Request, sink Sink) (Handle, error)
 
 	// Now is the runtime's clock.
@@ -48,7 +49,9 @@ type Part struct {
 }
 
 // Sink takes the output of one request. All methods are called from the
-// runtime's loop: they must not block and must not call the Node.
+// runtime's loop: they must not block and must not call the Node. Each result
+// goes to Parse and then to Emit, before the choice's next result; a result
+// that will be computed again goes to neither.
 type Sink interface {
 	// Parse sees each result before the kernel's next decision. True ends the
 	// choice here (for example: a complete tool call when no more may follow).

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"slices"
 
 	"ieg"
@@ -19,6 +20,9 @@ type sink struct {
 	tokens bool
 	// stopTokens are the client's.
 	stopTokens []ieg.Token
+	// hidden are the control tokens that the engine shows for the parser's
+	// sake only: the one that ended the text is cut off.
+	hidden []string
 }
 
 // choiceIn is the reading side of a choice; only the loop touches it.
@@ -40,8 +44,21 @@ func (s *sink) Parse(choice int32, r *ieg.SeqResult) (done bool) {
 		return false
 	}
 	final := r.Stop != ieg.NotStopped
-	c.events, done = c.parser.Feed(r.Text, final)
+	text := r.Text
+	if r.Stop == ieg.StopEnd && r.StopText == "" {
+		text = s.cutControl(text)
+	}
+	c.events, done = c.parser.Feed(text, final)
 	return done && !final
+}
+
+func (s *sink) cutControl(text []byte) []byte {
+	for _, t := range s.hidden {
+		if rest, ok := bytes.CutSuffix(text, []byte(t)); ok {
+			return rest
+		}
+	}
+	return text
 }
 
 // Emit queues the result.

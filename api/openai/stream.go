@@ -2,7 +2,6 @@ package openai
 
 import (
 	"net/http"
-	"time"
 
 	"ieg"
 )
@@ -210,11 +209,8 @@ func (st *stream) flush() error {
 	if len(st.buf) == 0 {
 		return nil
 	}
-	st.start(http.StatusOK)
-	err := st.rc.SetWriteDeadline(time.Now().Add(st.x.s.cfg.WriteStall))
-	if err == nil {
-		_, err = st.x.w.Write(st.buf)
-	}
+	st.start()
+	_, err := st.x.w.Write(st.buf)
 	if err == nil {
 		err = st.rc.Flush()
 	}
@@ -222,7 +218,7 @@ func (st *stream) flush() error {
 	return err
 }
 
-func (st *stream) start(status int) {
+func (st *stream) start() {
 	if st.started {
 		return
 	}
@@ -232,7 +228,7 @@ func (st *stream) start(status int) {
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
-	st.x.w.WriteHeader(status)
+	st.x.w.WriteHeader(http.StatusOK)
 }
 
 // idle shows the client, and proxies between, that the stream lives.

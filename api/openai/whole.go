@@ -1,11 +1,6 @@
 package openai
 
-import (
-	"net/http"
-	"time"
-
-	"ieg"
-)
+import "ieg"
 
 // whole is an exchange that leaves as one JSON document.
 type whole struct {
@@ -98,7 +93,6 @@ func (h *whole) finish() error {
 // send writes a whole JSON answer and reports the delivery.
 func (x *exchange) send(b []byte) error {
 	x.w.Header().Set("Content-Type", "application/json")
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(x.s.cfg.WriteStall)) // not all writers can
 	span := ieg.Span{Start: x.s.node.Now()}
 	if _, err := x.w.Write(b); err != nil {
 		return err
