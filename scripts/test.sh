@@ -11,6 +11,7 @@ cd "$root"
 unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l)
 [[ -z $unformatted ]] || die "not formatted; run gofmt -w on: $unformatted"
 
+status=0
 say "go vet"
 go vet ./...
 
@@ -21,10 +22,11 @@ if command -v gcc >/dev/null || command -v clang >/dev/null; then
 	mapfile -t racy < <(git grep --untracked -lE '^\s+go [a-z]|"sync(/atomic)?"|\.Go\(' -- '*.go' ':!*/testdata/*' |
 		xargs -n1 dirname | sort -u | grep -vxE '\.|devices/engine/llama|scripts/.*')
 	say "go test -race: ${#racy[@]} packages"
-	CGO_ENABLED=1 go test -race -short -timeout 5m "$@" "${racy[@]/#/./}"
+	CGO_ENABLED=1 go test -race -short -timeout 5m "$@" "${racy[@]/#/./}" || status=1
 else
 	say "no C compiler: the tests with the race detector are left out (Debian package gcc)"
 fi
 
 say "go test"
-CGO_ENABLED=0 go test -timeout 8m "$@" ./...
+CGO_ENABLED=0 go test -timeout 8m "$@" ./... || status=1
+exit "$status"
