@@ -22,7 +22,7 @@ if command -v gcc >/dev/null || command -v clang >/dev/null; then
 	mapfile -t racy < <(git grep --untracked -lE '^\s+go [a-z]|"sync(/atomic)?"|\.Go\(' -- '*.go' ':!*/testdata/*' |
 		xargs -n1 dirname | sort -u | grep -vxE '\.|devices/engine/llama|scripts/.*')
 	say "go test -race: ${#racy[@]} packages"
-	CGO_ENABLED=1 go test -race -short -timeout 5m "$@" "${racy[@]/#/./}" || status=1
+	CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go test -race -short -timeout 5m "$@" "${racy[@]/#/./}" || status=1
 else
 	say "no C compiler: the tests with the race detector are left out (Debian package gcc)"
 fi
