@@ -26,7 +26,7 @@ type group struct {
 // groups in the order in which they run.
 var groups = []group{
 	{"kernel", "time in the kernel per step, 256 running sequences", kernelStep, []string{"kernel-step", "kernel-allocs"}},
-	// {"place", "joint placement of a 10-node graph over 64 and 1,000 devices", placement, []string{"place-64", "place-1000", "place-cost"}},
+	{"place", "joint placement of a 10-node graph over 64 and 1,000 devices", placement, []string{"place-64", "place-1000", "place-cost"}},
 	{"start", "start to first token", startUp, []string{"start", "start-seconds"}},
 	// {"decode", "decode through the API against the raw loop", decode, []string{"decode-1", "decode-4", "decode-8", "decode-16", "decode-8-2000"}},
 	// {"prefill", "prefill through the API against the raw loop", prefill, []string{"prefill-512", "prefill-2048"}},
