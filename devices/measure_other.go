@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package devices
+
+func multiplyAdd(thread, round int) float64 { return scalarMultiplyAdd(thread, round) }
+
+func dot(thread, round int) float64 { return scalarMultiplyAdd(thread, round) }
