@@ -16,7 +16,8 @@ type Runner interface {
 	// Step runs one batch and fills done.Outcome, Err, Took and Results, one
 	// result per Work in its order. The caller owns done and resets it; the
 	// runner may reuse the slices inside it. A batch that breaks the contract
-	// (unknown sequence, wrong start) is StepFailed with the numbers in Err.
+	// (unknown sequence, wrong start) is StepFailed with the numbers in Err;
+	// if the fault is in Work, Drop, New and Ops are done all the same.
 	// b is valid during the call only, but what b.New[i] points to may be
 	// kept. Grant is the caller's affair.
 	Step(b *ieg.Batch, done *ieg.StepDone)

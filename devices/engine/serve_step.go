@@ -37,11 +37,7 @@ func (s *server) runBatch() error {
 	fault := checkGrant(b)
 	for repeat := int32(0); ; repeat++ {
 		*d = ieg.StepDone{Engine: b.Engine, Epoch: b.Epoch, Step: b.Step, Repeat: repeat, Results: d.Results[:0]}
-		if fault != "" {
-			d.Outcome, d.Err = ieg.StepFailed, fault
-		} else {
-			s.runStep(b, d)
-		}
+		s.runStep(b, d, fault)
 		d.Last = s.endRepeat(repeat == grant)
 		if err := s.report(); err != nil || d.Last {
 			return err
@@ -50,13 +46,13 @@ func (s *server) runBatch() error {
 	}
 }
 
-// runStep runs one repeat. An abort that came before it leaves Work out, so
-// that Drop, New and Ops are done all the same.
-func (s *server) runStep(b *ieg.Batch, d *ieg.StepDone) {
+// runStep runs one repeat. An abort that came before it, or a fault of the
+// grant, leaves Work out; Drop, New and Ops are done all the same.
+func (s *server) runStep(b *ieg.Batch, d *ieg.StepDone, fault string) {
 	s.mu.Lock()
 	aborted := s.aborted
 	s.mu.Unlock()
-	if aborted {
+	if aborted || fault != "" {
 		b.Work = b.Work[:0]
 	}
 	s.runner.Step(b, d)
@@ -64,6 +60,8 @@ func (s *server) runStep(b *ieg.Batch, d *ieg.StepDone) {
 	case d.Outcome == ieg.StepOK && len(d.Results) != len(b.Work):
 		d.Outcome = ieg.StepFailed
 		d.Err = fmt.Sprintf("the runner gave %d results for %d sequences", len(d.Results), len(b.Work))
+	case d.Outcome == ieg.StepOK && fault != "":
+		d.Outcome, d.Err = ieg.StepFailed, fault
 	case d.Outcome == ieg.StepOK && aborted:
 		d.Outcome = ieg.StepAborted
 	}

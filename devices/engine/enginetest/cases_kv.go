@@ -54,6 +54,29 @@ func testContract(t *testing.T, b *bench) {
 	}
 }
 
+// testFailedStep: after a step whose work was refused, its Drop, New and Ops
+// are done, so the work alone can be sent again.
+func testFailedStep(t *testing.T, b *bench) {
+	want := b.generate(b.start(0, b.prompt), 2)
+	n := int32(len(b.prompt))
+	old := b.start(ieg.Slot(b.info.Slots-1), b.prompt)
+	b.run(ieg.Batch{New: []ieg.SeqStart{old}})
+	s := b.start(0, b.prompt)
+	if done := b.try(ieg.Batch{
+		Drop: []ieg.SeqID{old.Seq}, New: []ieg.SeqStart{s}, Ops: []ieg.KVOp{{Kind: ieg.KVTrim, To: 0}},
+		Work: []ieg.Work{{Seq: s.Seq, Start: 3, N: n - 3, Sample: true}},
+	}); done.Outcome != ieg.StepFailed {
+		t.Fatalf("outcome %d, want a refusal", done.Outcome)
+	}
+	if done := b.try(ieg.Batch{Work: []ieg.Work{{Seq: old.Seq, Slot: old.Slot, N: n}}}); done.Outcome != ieg.StepFailed {
+		t.Error("the sequence that was dropped is still there")
+	}
+	var got output
+	got.take(t, &b.run(ieg.Batch{Work: []ieg.Work{{Seq: s.Seq, N: n, Sample: true}}}).Results[0])
+	b.decode(s, &got, 2)
+	b.same("after a failed step", want, got)
+}
+
 func testGenerate(t *testing.T, b *bench) {
 	s := b.start(0, b.prompt)
 	s.MaxTokens = outputTokens

@@ -59,6 +59,7 @@ var cases = []struct {
 	{name: "info", run: testInfo},
 	{name: "tokenize", run: testTokenize},
 	{name: "contract", run: testContract},
+	{name: "failed step", run: testFailedStep},
 	{name: "generate", run: testGenerate},
 	{name: "empty work", run: testEmptyWork},
 	{name: "stop token", run: testStopToken},
