@@ -129,6 +129,7 @@ func (m *Machine) deviceUp(ev DeviceUp) {
 	for _, d := range m.devices {
 		if d.spec.ID == ev.Spec.ID {
 			d.spec, d.free = ev.Spec, ev.Free
+			m.placing.pool = nil // made anew from the devices
 			return
 		}
 	}
