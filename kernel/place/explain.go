@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,9 +46,8 @@ func (pl *Planner) terms(v int, ch *Choice, e *cost.Estimate) []ieg.CostTerm {
 		{Name: "β·Q", Seconds: w.Beta * ch.Q, Note: cost.Seconds(ch.Q) + " of uncached work ahead"},
 		{Name: "γ·M", Seconds: w.Gamma * ch.M, Note: fmt.Sprintf("price %.3g/h", pl.pricePerHour(ch.Devices))},
 	}
-	to := ch.Devices[0]
 	for _, s := range pl.srcs[pl.srcAt[v]:pl.srcAt[v+1]] {
-		terms = append(terms, pl.edgeTerm("λ·D from "+pl.name(s.device), []int32{s.device}, []int32{to}, s.bytes))
+		terms = append(terms, pl.edgeTerm("λ·D from "+pl.name(s.device), []int32{s.device}, ch.Devices, s.bytes))
 	}
 	for i := range pl.pr.Edges {
 		if edge := &pl.pr.Edges[i]; int(edge.To) == v && edge.Bytes > 0 {
@@ -74,13 +74,12 @@ func latencyNote(e *cost.Estimate, l float64) string {
 }
 
 func (pl *Planner) edgeTerm(name string, from, to []int32, bytes float64) ieg.CostTerm {
-	n := min(len(from), len(to))
-	worst := 0.0
-	for i := range n {
-		worst = max(worst, pl.pool.move(from[i], to[i], bytes/float64(n)))
+	d := 0.0
+	if !slices.Equal(from, to) {
+		d = pl.spread(from, to, bytes)
 	}
 	return ieg.CostTerm{
-		Name: name, Seconds: pl.pr.Weights.Lambda * worst,
+		Name: name, Seconds: pl.pr.Weights.Lambda * d,
 		Note: fmt.Sprintf("%s, %s", cost.SI(bytes, "B"), pl.pool.Rung(int(from[0]), int(to[0]))),
 	}
 }
@@ -131,7 +130,7 @@ func (pl *Planner) others(v int, ch *Choice) []string {
 	for j := range pl.candidates(v) {
 		c := &pl.candidates(v)[j]
 		members := pl.membersOf(c.place)
-		if len(members) == len(ch.Devices) && members[0] == ch.Devices[0] && (len(members) == 1 || sameDevices(members, ch.Devices)) {
+		if slices.Equal(members, ch.Devices) {
 			continue
 		}
 		s := fmt.Sprintf("%s: c = %s (L %s, Q %s, M %s)", pl.names(members),
@@ -142,15 +141,6 @@ func (pl *Planner) others(v int, ch *Choice) []string {
 		out = append(out, s)
 	}
 	return out
-}
-
-func sameDevices(a, b []int32) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func (pl *Planner) names(members []int32) string {

@@ -12,7 +12,8 @@ import (
 // one NVLink domain or one host, all feasible. Of each set it takes, for every
 // threshold of the queue, the N fastest devices whose queue is not longer: the
 // time of a group is that of its slowest member, and it starts when the last
-// is free, so no other group of the set can be better in both.
+// is free, so no other group of the set can be better in both. Small sets,
+// and those near the node's data, give all their groups.
 func (pl *Planner) scanGroups(v int, prec *precision) {
 	pl.fit = pl.fit[:0]
 	for _, d := range pl.devs {
@@ -22,7 +23,7 @@ func (pl *Planner) scanGroups(v int, prec *precision) {
 			continue
 		}
 		s := &pl.ix.spots[d]
-		pl.fit = append(pl.fit, member{d, pl.seconds(v, d, &on, prec), pl.hot[d].queue, s.host, s.domain})
+		pl.fit = append(pl.fit, member{d, pl.shared(v, d, &on), pl.hot[d].queue, s.host, s.domain})
 	}
 	first := len(pl.opts)
 	slices.SortFunc(pl.fit, byHost)
@@ -65,6 +66,10 @@ func (pl *Planner) groupsOf(v, first int, set []member) {
 	if len(set) < n {
 		return
 	}
+	if ways := combinations(len(set), n); ways <= MaxSubsets && (len(pl.opts)-first+ways <= MaxGroups || pl.anchored(v, set)) {
+		pl.subsets(v, set)
+		return
+	}
 	for i := range set {
 		threshold := set[i].q
 		lo := len(pl.members)
@@ -83,52 +88,176 @@ func (pl *Planner) groupsOf(v, first int, set []member) {
 				pl.members = append(pl.members, set[j].device)
 			}
 		}
-		if len(pl.members)-lo < n || pl.known(first, lo) {
+		if len(pl.members)-lo < n {
 			pl.members = pl.members[:lo]
 			continue
 		}
-		pl.addGroup(v, lo)
+		pl.offer(v, lo)
 	}
 }
 
-// known tells whether the group at the end of members is an option already.
-func (pl *Planner) known(first, lo int) bool {
-	slices.Sort(pl.members[lo:])
-	for _, o := range pl.opts[first:] {
-		if g := &pl.groups[^o.place]; slices.Equal(pl.members[g.lo:g.lo+g.n], pl.members[lo:]) {
+// combinations is n over k, cut at MaxSubsets + 1.
+func combinations(n, k int) int {
+	c := 1
+	for i := 1; i <= min(k, n-k); i++ {
+		if c = c * (n - i + 1) / i; c > MaxSubsets {
+			return MaxSubsets + 1
+		}
+	}
+	return c
+}
+
+// anchored tells whether data that the node needs, or the best place of a
+// neighbour, is near the set: then the choice of members matters beyond their
+// speed.
+func (pl *Planner) anchored(v int, set []member) bool {
+	for _, s := range pl.srcs[pl.srcAt[v]:pl.srcAt[v+1]] {
+		if set[0].host == pl.ix.spots[s.device].host {
+			return true
+		}
+	}
+	for i := range pl.pr.Edges {
+		u := int(pl.pr.Edges[i].From)
+		if u == v {
+			u = int(pl.pr.Edges[i].To)
+		} else if int(pl.pr.Edges[i].To) != v {
+			continue
+		}
+		if pl.scanned[u] && slices.ContainsFunc(set, func(m member) bool { return pl.leader(u) == m.host }) {
 			return true
 		}
 	}
 	return false
 }
 
-func (pl *Planner) addGroup(v, lo int) {
-	n, w := &pl.pr.Nodes[v], &pl.pr.Weights
-	g := group{lo: int32(lo), n: int32(len(pl.members) - lo)}
-	members := pl.members[lo:]
-	for _, d := range members {
-		on := pl.on(v, d)
-		t := pl.seconds(v, d, &on, pl.pool.precision(n.Precision))
-		if on.speed == nil && n.Strategy != cost.Pipeline {
-			t = pl.shared(v, d, &on)
+// leader is the host of a scanned node's best option.
+func (pl *Planner) leader(u int) int32 {
+	options := pl.options(u)
+	best := &options[0]
+	for i := range options {
+		if options[i].before(best) {
+			best = &options[i]
 		}
-		g.t, g.q = max(g.t, t), max(g.q, pl.hot[d].queue)
+	}
+	return pl.ix.spots[pl.membersOf(best.place)[0]].host
+}
+
+// subsets adds all groups of a small set.
+func (pl *Planner) subsets(v int, set []member) {
+	n := pl.pr.Nodes[v].Degree
+	var at [MaxDegree]int
+	for i := range n {
+		at[i] = i
+	}
+	for {
+		lo := len(pl.members)
+		has := pl.req[v] < 0
+		for _, i := range at[:n] {
+			pl.members = append(pl.members, set[i].device)
+			has = has || set[i].device == pl.req[v]
+		}
+		if has {
+			pl.offer(v, lo)
+		} else {
+			pl.members = pl.members[:lo]
+		}
+		i := n - 1
+		for i >= 0 && at[i] == len(set)-n+i {
+			i--
+		}
+		if i < 0 {
+			return
+		}
+		at[i]++
+		for j := i + 1; j < n; j++ {
+			at[j] = at[j-1] + 1
+		}
+	}
+}
+
+// offer makes the members from lo on an option of the node, once.
+func (pl *Planner) offer(v, lo int) {
+	slices.Sort(pl.members[lo:])
+	id := pl.groupOf(lo)
+	if g := &pl.groups[id]; g.listed != int32(v)+1 {
+		g.listed = int32(v) + 1
+		pl.addGroup(v, id)
+	}
+}
+
+// groupOf numbers the group at the end of members: equal members, equal
+// number, for all nodes of the plan.
+func (pl *Planner) groupOf(lo int) int32 {
+	members := pl.members[lo:]
+	at, found := slices.BinarySearchFunc(pl.sorted, members, func(id int32, m []int32) int {
+		return slices.Compare(pl.membersOf(^id), m)
+	})
+	if found {
+		pl.members = pl.members[:lo]
+		return pl.sorted[at]
+	}
+	g := group{at: span{int32(lo), int32(len(pl.members))}}
+	for _, d := range members {
+		g.q = max(g.q, pl.hot[d].queue)
 		g.price += pl.ix.inv[d].price
 	}
-	g.t += n.Sync.Seconds(pl.inside(members))
-	longest, sum := pl.transfer(v, members[0])
-	o := option{c: w.Alpha*g.t + w.Beta*g.q + w.Gamma*g.price*g.t + w.Lambda*sum, place: ^int32(len(pl.groups))}
+	id := int32(len(pl.groups))
+	pl.groups = append(pl.groups, g)
+	pl.sorted = slices.Insert(pl.sorted, at, id)
+	return id
+}
+
+func (pl *Planner) addGroup(v int, id int32) {
+	n, w, g := &pl.pr.Nodes[v], &pl.pr.Weights, &pl.groups[id]
+	t := pl.groupTime(v, pl.membersOf(^id))
+	longest, sum := pl.transfer(v, ^id)
+	o := option{c: w.Alpha*t + w.Beta*g.q + w.Gamma*g.price*t + w.Lambda*sum, place: ^id}
 	if sla := n.SLA.Seconds(); sla > 0 {
-		o.late = max(g.q+longest+g.t-sla, 0)
+		o.late = max(g.q+longest+t-sla, 0)
 	}
-	pl.groups, pl.opts = append(pl.groups, g), append(pl.opts, o)
+	pl.opts = append(pl.opts, o)
+	pl.fastest(v, o.place, g.q+longest+t)
+}
+
+// groupTime is T of a group: the engine's measured speed, else the slowest
+// member's share and the traffic inside.
+func (pl *Planner) groupTime(v int, members []int32) float64 {
+	if t, ok := pl.measured(v, members); ok {
+		return t
+	}
+	t := 0.0
+	for _, d := range members {
+		on := pl.on(v, d)
+		t = max(t, pl.shared(v, d, &on))
+	}
+	return t + pl.pr.Nodes[v].Sync.Seconds(pl.inside(members))
+}
+
+// measured is the time of a group whose members all belong to an engine that
+// was measured: its speed is that of the whole group.
+func (pl *Planner) measured(v int, members []int32) (seconds float64, ok bool) {
+	for _, d := range members {
+		on := pl.on(v, d)
+		if on.speed == nil {
+			return 0, false
+		}
+		e, ok := on.speed.Speed.Estimate(pl.pr.Nodes[v].Work, on.speed.Chunk)
+		if !ok {
+			return 0, false
+		}
+		seconds = max(seconds, e.Seconds)
+	}
+	return seconds, true
 }
 
 // shared is the time of one member's share: compute and bandwidth are split,
-// IO is not.
+// but for a pipeline, IO is not.
 func (pl *Planner) shared(v int, d int32, on *hostedOn) float64 {
 	n := &pl.pr.Nodes[v]
 	k, inv := float64(n.Degree), &pl.ix.inv[d]
+	if n.Strategy == cost.Pipeline {
+		k = 1
+	}
 	prec := pl.pool.precision(n.Precision)
 	return max(n.Demand.FLOPs*prec.inv[d]/k, n.Demand.Bytes*inv.bandwidth/k, n.Demand.IO*inv.io) * on.scale
 }
@@ -147,22 +276,27 @@ func (pl *Planner) inside(members []int32) ieg.Link {
 	return worst
 }
 
-// between is D of an edge from one place to another. Groups move their parts
-// in parallel, member by member.
+// between is D of an edge from one place to another. A group moves its parts
+// in as many streams as the smaller side has members, at the mean of the links
+// between the members.
 func (pl *Planner) between(from, to int32, bytes float64) float64 {
 	if from >= 0 && to >= 0 {
 		return pl.pool.move(from, to, bytes)
 	}
-	if from == to {
+	if from == to || bytes == 0 {
 		return 0
 	}
-	a, b := pl.side(from, 0), pl.side(to, 1)
-	n := min(len(a), len(b))
-	worst := 0.0
-	for i := range n {
-		worst = max(worst, pl.pool.move(a[i], b[i], bytes/float64(n)))
+	return pl.spread(pl.side(from, 0), pl.side(to, 1), bytes)
+}
+
+func (pl *Planner) spread(from, to []int32, bytes float64) float64 {
+	part, sum := bytes/float64(min(len(from), len(to))), 0.0
+	for _, a := range from {
+		for _, b := range to {
+			sum += pl.pool.move(a, b, part)
+		}
 	}
-	return worst
+	return sum / float64(len(from)*len(to))
 }
 
 // side is membersOf with room for both ends of an edge.

@@ -1,15 +1,9 @@
 package place
 
-// improve searches from the greedy plan: all combinations where they are few,
-// else moves of one node, of the two ends of an edge, of nodes that are
-// together, and swaps where memory is tight, until none helps or the budget
-// is spent.
+// improve searches from the plan as it stands: moves of one node, of the two
+// ends of an edge, of nodes that are together, and swaps where memory is
+// tight, until none helps or the budget is spent.
 func (pl *Planner) improve() {
-	pl.now = pl.value()
-	if pl.few() {
-		pl.enumerate()
-		return
-	}
 	for pl.spare() > 0 {
 		if !(pl.singles() || pl.pairs() || pl.blocks() || pl.swaps()) {
 			return
@@ -19,55 +13,6 @@ func (pl *Planner) improve() {
 
 // spare is what is left of the budget.
 func (pl *Planner) spare() int { return pl.budget - pl.evaluated }
-
-// few tells whether all combinations are within the budget.
-func (pl *Planner) few() bool {
-	n := 1
-	for v := range pl.pr.Nodes {
-		if n *= int(pl.candN[v]); n > pl.spare() {
-			return false
-		}
-	}
-	return true
-}
-
-// enumerate tries all combinations like an odometer.
-func (pl *Planner) enumerate() {
-	n := len(pl.pr.Nodes)
-	pl.bestPick = append(pl.bestPick[:0], pl.pick...)
-	for v := range n {
-		pl.pick[v] = 0
-	}
-	pl.start()
-	for {
-		pl.evaluated++
-		if v := pl.value(); v.better(pl.now) && pl.allFit() {
-			pl.now = v
-			copy(pl.bestPick, pl.pick)
-		}
-		v := 0
-		for v < n && pl.pick[v]+1 == pl.candN[v] {
-			pl.set(v, 0)
-			v++
-		}
-		if v == n {
-			break
-		}
-		pl.set(v, pl.pick[v]+1)
-		pl.path()
-	}
-	copy(pl.pick, pl.bestPick)
-	pl.start()
-}
-
-func (pl *Planner) allFit() bool {
-	for v := range pl.pr.Nodes {
-		if !pl.fits(v, pl.picked(v)) {
-			return false
-		}
-	}
-	return true
-}
 
 // try applies pl.changes and keeps them if they help.
 func (pl *Planner) try() bool {
@@ -144,10 +89,7 @@ func (pl *Planner) blocks() bool {
 	helped := false
 	for v := range pl.pr.Nodes {
 		for j := range pl.candN[v] {
-			if pl.spare() <= 1 {
-				return helped
-			}
-			if j == pl.pick[v] || !pl.block(v, j) {
+			if j == pl.pick[v] || !pl.block(v, j) || len(pl.changes) > pl.spare() {
 				continue
 			}
 			helped = pl.try() || helped

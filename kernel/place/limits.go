@@ -21,6 +21,18 @@ const (
 	MaxEdges = 8192
 	// MaxDegree bounds a device group.
 	MaxDegree = 64
+	// MaxSubsets bounds the groups of one host or domain that are all looked
+	// at, MaxGroups those of a node before only the fastest are.
+	MaxSubsets = 128
+	MaxGroups  = 256
+	// widen is how many of the best options in view of a node's neighbours are
+	// put on its list each time.
+	widen = 4
+	// FewOptions is the most options of a node for which the lists are widened
+	// pair by pair; beyond, the many options near the top serve as well.
+	FewOptions = 256
+	// RescueBudget bounds the search for any plan where greedy found no room.
+	RescueBudget = 4000
 	// MaxDevices bounds a pool.
 	MaxDevices = 1 << 16
 	// MaxReservations bounds the books of a pool.

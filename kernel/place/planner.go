@@ -45,10 +45,13 @@ type Planner struct {
 	srcs    []source   // resolved sources of all nodes
 	srcAt   []int32    // by node: where its sources start
 
-	opts    []option // feasible places of all nodes, by node
-	optAt   []int32
+	opts    []option // feasible places of all nodes
+	optAt   []span   // by node
+	scanned []bool
 	members []int32 // of groups
 	groups  []group
+	sorted  []int32 // groups by their members
+	fast    []fast  // by node
 	cands   []candidate
 	left    []leftOut // by node
 
@@ -89,10 +92,14 @@ type option struct {
 	place int32
 }
 
+// span is a part of a slice.
+type span struct{ lo, hi int32 }
+
+// group is a set of devices that are used together, in rising order.
 type group struct {
-	lo, n int32 // in members
-	t, q  float64
-	price float64
+	at       span // in members
+	q, price float64
+	listed   int32 // 1 + the node that it was offered to last
 }
 
 // candidate is an option with what the joint search needs.
@@ -309,9 +316,9 @@ func runsOn(s ieg.Stage, cpu bool) bool {
 }
 
 // transfer is the longest D of a node's sources, and their sum.
-func (pl *Planner) transfer(v int, d int32) (longest, sum float64) {
+func (pl *Planner) transfer(v int, place int32) (longest, sum float64) {
 	for _, s := range pl.srcs[pl.srcAt[v]:pl.srcAt[v+1]] {
-		t := pl.pool.move(s.device, d, s.bytes)
+		t := pl.between(s.device, place, s.bytes)
 		longest, sum = max(longest, t), sum+t
 	}
 	return longest, sum
@@ -342,24 +349,42 @@ func (pl *Planner) filter(v int, d int32, on *hostedOn, prec *precision) (why re
 }
 
 // scan is the first stage: all feasible places of each node with their score.
+// Nodes of one device come first: where they fit best tells which groups are
+// worth their while.
 func (pl *Planner) scan() error {
 	nodes := pl.pr.Nodes
-	pl.opts, pl.optAt = pl.opts[:0], append(pl.optAt[:0], 0)
-	pl.groups, pl.members = pl.groups[:0], pl.members[:0]
-	pl.left = resize(pl.left, len(nodes))
-	for v := range nodes {
-		pl.left[v] = leftOut{near: -1}
-		prec := pl.pool.precision(nodes[v].Precision)
-		if nodes[v].Degree > 1 {
-			pl.scanGroups(v, prec)
-		} else {
-			pl.scanDevices(v, prec)
+	pl.opts, pl.groups, pl.sorted, pl.members = pl.opts[:0], pl.groups[:0], pl.sorted[:0], pl.members[:0]
+	pl.fast = resize(pl.fast, len(nodes))
+	pl.left, pl.optAt = resize(pl.left, len(nodes)), resize(pl.optAt, len(nodes))
+	pl.scanned = resize(pl.scanned, len(nodes))
+	clear(pl.scanned)
+	for _, grouped := range [2]bool{false, true} {
+		for v := range nodes {
+			if nodes[v].Degree > 1 != grouped {
+				continue
+			}
+			if err := pl.scanNode(v); err != nil {
+				return err
+			}
 		}
-		if int(pl.optAt[v]) == len(pl.opts) {
-			return pl.noFit(v)
-		}
-		pl.optAt = append(pl.optAt, int32(len(pl.opts)))
 	}
+	return nil
+}
+
+func (pl *Planner) scanNode(v int) error {
+	n := &pl.pr.Nodes[v]
+	pl.left[v], pl.fast[v] = leftOut{near: -1}, fast{{seconds: infinite}, {seconds: infinite}}
+	prec := pl.pool.precision(n.Precision)
+	lo := len(pl.opts)
+	if n.Degree > 1 {
+		pl.scanGroups(v, prec)
+	} else {
+		pl.scanDevices(v, prec)
+	}
+	if lo == len(pl.opts) {
+		return pl.noFit(v)
+	}
+	pl.optAt[v], pl.scanned[v] = span{int32(lo), int32(len(pl.opts))}, true
 	return nil
 }
 
@@ -388,6 +413,24 @@ func (pl *Planner) scanDevices(v int, prec *precision) {
 			o.late = max(q+longest+t-sla, 0)
 		}
 		pl.opts = append(pl.opts, o)
+		pl.fastest(v, d, q+longest+t)
+	}
+}
+
+// fast are the two places where a node would end first, whatever they cost.
+type fast [2]struct {
+	place   int32
+	seconds float64
+}
+
+func (pl *Planner) fastest(v int, place int32, seconds float64) {
+	f := &pl.fast[v]
+	if seconds >= f[1].seconds {
+		return
+	}
+	f[1].place, f[1].seconds = place, seconds
+	if f[1].seconds < f[0].seconds {
+		f[0], f[1] = f[1], f[0]
 	}
 }
 
@@ -397,29 +440,28 @@ func (pl *Planner) membersOf(place int32) []int32 {
 		pl.one[0] = place
 		return pl.one[:]
 	}
-	g := &pl.groups[^place]
-	return pl.members[g.lo : g.lo+g.n]
+	at := pl.groups[^place].at
+	return pl.members[at.lo:at.hi]
 }
 
 // candidateOf completes an option for the joint search.
 func (pl *Planner) candidateOf(v int, o option) candidate {
 	n := &pl.pr.Nodes[v]
 	c := candidate{option: o}
-	first := o.place
 	if o.place < 0 {
-		g := &pl.groups[^o.place]
-		c.t, c.q, first = g.t, g.q, pl.members[g.lo]
-		for _, d := range pl.members[g.lo : g.lo+g.n] {
+		members := pl.membersOf(o.place)
+		c.t, c.q = pl.groupTime(v, members), pl.groups[^o.place].q
+		for _, d := range members {
 			on := pl.on(v, d)
 			w, own := needs(n, &on)
 			c.weights, c.own = max(c.weights, w), own
 		}
 	} else {
-		on := pl.on(v, first)
-		c.t, c.q = pl.seconds(v, first, &on, pl.pool.precision(n.Precision)), pl.hot[first].queue
+		on := pl.on(v, o.place)
+		c.t, c.q = pl.seconds(v, o.place, &on, pl.pool.precision(n.Precision)), pl.hot[o.place].queue
 		c.weights, c.own = needs(n, &on)
 	}
-	c.src, _ = pl.transfer(v, first)
+	c.src, _ = pl.transfer(v, o.place)
 	return c
 }
 
@@ -466,21 +508,22 @@ func resize[T any](s []T, n int) []T {
 // estimate is T(v,d) with its terms for the explanation.
 func (pl *Planner) estimate(v int, members []int32) cost.Estimate {
 	n := &pl.pr.Nodes[v]
-	on := pl.on(v, members[0])
-	if on.speed != nil {
-		if e, ok := on.speed.Speed.Estimate(n.Work, on.speed.Chunk); ok {
-			return e
-		}
+	if t, ok := pl.measured(v, members); ok {
+		e, _ := pl.on(v, members[0]).speed.Speed.Estimate(n.Work, 0)
+		e.Seconds = t
+		return e
 	}
 	caps := make([]cost.Capacity, len(members))
+	scale := 0.0
 	for i, d := range members {
 		dev := &pl.pool.Devices[d]
 		caps[i] = cost.CapacityOf(&dev.Spec, n.Precision, dev.efficiency())
+		scale = max(scale, pl.on(v, d).scale)
 	}
 	e := cost.Group(caps, n.Strategy).Time(n.Demand)
 	if len(members) > 1 {
 		e.Sync = n.Sync.Seconds(pl.inside(members))
 	}
-	e.Seconds, e.Scale = e.Seconds*on.scale+e.Sync, on.scale
+	e.Seconds, e.Scale = e.Seconds*scale+e.Sync, scale
 	return e
 }

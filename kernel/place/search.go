@@ -24,14 +24,14 @@ type search struct {
 
 	sum, moved, lateSum, critical float64
 
-	now      value // of the plan as it stands
-	bestPick []int32
-	needAll  int64 // memory of all nodes together
-	tight    bool  // something did not fit beside the rest
-	changes  []change
-	fit      []member
-	one      [1]int32
-	ends     [2]int32
+	now     value // of the plan as it stands
+	needAll int64 // memory of all nodes together
+	tight   bool  // something did not fit beside the rest
+	changes []change
+	bounds
+	fit  []member
+	one  [1]int32
+	ends [2]int32
 }
 
 type change struct {
@@ -79,12 +79,27 @@ func (pl *Planner) join() error {
 		return err
 	}
 	pl.shortlist()
-	if err := pl.greedy(); err != nil {
-		return err
+	err := pl.greedy()
+	if err == nil {
+		pl.start()
+		pl.now = pl.value()
+		pl.widenAll()
+	} else {
+		pl.widenFully()
+		pl.now = value{infinite, infinite}
 	}
-	pl.widenAll()
-	pl.start()
-	pl.improve()
+	for finished := true; finished; {
+		finished = pl.bound(err != nil)
+		switch {
+		case pl.now.cost >= infinite:
+			return err
+		case !finished:
+			pl.improve()
+		default: // the best of the lists; do they lack something near it?
+			finished = pl.spare() > 0 && pl.widenAll()
+		}
+		err = nil
+	}
 	return nil
 }
 
@@ -159,10 +174,29 @@ func (pl *Planner) shortlist() {
 		for _, o := range top[:kept] {
 			pl.add(v, o)
 		}
+		if pl.pr.Bound > 0 || pl.pr.Nodes[v].SLA > 0 {
+			pl.addFast(v)
+		}
 	}
 }
 
-func (pl *Planner) options(v int) []option { return pl.opts[pl.optAt[v]:pl.optAt[v+1]] }
+// addFast lists the places where a node ends first: with latency bounds, the
+// cheapest may all be too slow.
+func (pl *Planner) addFast(v int) {
+	for _, f := range pl.fast[v] {
+		if f.seconds == infinite {
+			continue
+		}
+		for _, o := range pl.options(v) {
+			if o.place == f.place {
+				pl.add(v, o)
+				break
+			}
+		}
+	}
+}
+
+func (pl *Planner) options(v int) []option { return pl.opts[pl.optAt[v].lo:pl.optAt[v].hi] }
 
 // insert keeps the k best options in rising order.
 func insert(top []option, kept, k int, o option) int {
@@ -215,10 +249,26 @@ func (pl *Planner) near(v, most int) {
 	options := pl.options(v)
 	var top [MaxCandidates]option
 	kept := 0
+	for _, c := range pl.candidates(v) {
+		c.c += pl.pr.Weights.Lambda * pl.pull(v, c.place)
+		kept = insert(top[:], kept, most, c.option)
+	}
+	// What is listed sets the mark: pull only adds, so most options are out
+	// by their own cost.
+	mark := option{late: infinite, c: infinite}
+	if kept == most {
+		mark = top[kept-1]
+	}
+	kept = 0
 	for i, o := range options {
+		if !o.before(&mark) {
+			continue
+		}
 		o.c += pl.pr.Weights.Lambda * pl.pull(v, o.place)
 		o.place = int32(i)
-		kept = insert(top[:], kept, most, o)
+		if o.before(&mark) {
+			kept = insert(top[:], kept, most, o)
+		}
 	}
 	for _, o := range top[:kept] {
 		pl.add(v, options[o.place])
@@ -250,7 +300,7 @@ func (pl *Planner) greedy() error {
 	pl.tight = false
 	for _, id := range pl.order {
 		v := int(id)
-		pl.near(v, 2)
+		pl.near(v, widen)
 		best, at := value{}, int32(-1)
 		for j := range pl.candidates(v) {
 			c := &pl.candidates(v)[j]
@@ -286,10 +336,120 @@ func (pl *Planner) anyFit(v int) int32 {
 	return -1
 }
 
-// widenAll lists, once all are placed, what is best in view of both sides.
-func (pl *Planner) widenAll() {
+// widenAll lists, once all are placed, what is best in view of both sides, and
+// tells whether that was anything new.
+func (pl *Planner) widenAll() bool {
+	before, after := int32(0), int32(0)
 	for v := range pl.pr.Nodes {
-		pl.near(v, 2)
+		before += pl.candN[v]
+		pl.near(v, widen)
+		if pl.now.late > 0 {
+			pl.sooner(v, widen)
+		}
+	}
+	for v := range pl.pr.Nodes {
+		if pl.now.late > 0 && pl.late[v] > 0 {
+			pl.follow(v)
+		}
+	}
+	for i := range pl.pr.Edges {
+		pl.together(&pl.pr.Edges[i])
+	}
+	for v := range pl.pr.Nodes {
+		after += pl.candN[v]
+	}
+	return after > before
+}
+
+// sooner widens a node's list by the options that end first in view of where
+// its neighbours are, for plans that are late.
+func (pl *Planner) sooner(v, most int) {
+	options := pl.options(v)
+	if len(options) > FewOptions {
+		return
+	}
+	var top [MaxCandidates]option
+	kept := 0
+	for i, o := range options {
+		c := pl.candidateOf(v, o)
+		kept = insert(top[:], kept, most, option{c: c.q + c.t + max(c.src, pl.pull(v, o.place)), place: int32(i)})
+	}
+	for _, o := range top[:kept] {
+		pl.add(v, options[o.place])
+	}
+}
+
+// follow lets the predecessors of a late node come to where it may be.
+func (pl *Planner) follow(v int) {
+	for _, i := range pl.edges(v) {
+		e := &pl.pr.Edges[i]
+		if int(e.To) != v || len(pl.options(int(e.From))) > FewOptions {
+			continue
+		}
+		for j := range pl.candidates(v) {
+			for _, o := range pl.options(int(e.From)) {
+				if o.place == pl.candidates(v)[j].place {
+					pl.add(int(e.From), o)
+				}
+			}
+		}
+	}
+}
+
+// together lists, for both ends of an edge, the place that is cheapest for
+// the two: neither end alone may have it near its top.
+func (pl *Planner) together(e *ieg.Edge) {
+	u, v := int(e.From), int(e.To)
+	a, b := pl.options(u), pl.options(v)
+	if e.Bytes == 0 || (a[0].place < 0) != (b[0].place < 0) {
+		return
+	}
+	best, at, with := infinite, 0, 0
+	consider := func(i, j int) {
+		if c := a[i].c + b[j].c; c < best {
+			best, at, with = c, i, j
+		}
+	}
+	switch {
+	case a[0].place >= 0: // both in the order of devices
+		for i, j := 0, 0; i < len(a) && j < len(b); {
+			switch {
+			case a[i].place < b[j].place:
+				i++
+			case a[i].place > b[j].place:
+				j++
+			default:
+				consider(i, j)
+				i, j = i+1, j+1
+			}
+		}
+	case len(a) <= FewOptions && len(b) <= FewOptions:
+		for i := range a {
+			for j := range b {
+				if a[i].place == b[j].place {
+					consider(i, j)
+				}
+			}
+		}
+	}
+	if best < infinite {
+		pl.add(u, a[at])
+		pl.add(v, b[with])
+	}
+}
+
+// widenFully fills the lists where greedy found no room, so that the search
+// has more to choose from.
+func (pl *Planner) widenFully() {
+	for v := range pl.pr.Nodes {
+		var top [MaxCandidates]option
+		kept := 0
+		for _, o := range pl.options(v) {
+			kept = insert(top[:], kept, MaxCandidates, o)
+		}
+		for _, o := range top[:kept] {
+			pl.add(v, o)
+		}
 	}
 }
 
@@ -300,7 +460,7 @@ func (pl *Planner) fits(v int, c *candidate) bool {
 		return true
 	}
 	for _, d := range pl.side(c.place, 0) {
-		if pl.needAll > pl.hot[d].free && !pl.room(v, c, d) {
+		if pl.needAll > pl.hot[d].free && !pl.room(v, d) {
 			pl.tight = true
 			return false
 		}
@@ -308,39 +468,50 @@ func (pl *Planner) fits(v int, c *candidate) bool {
 	return true
 }
 
-// room adds up a device.
-func (pl *Planner) room(v int, c *candidate, d int32) bool {
-	nodes := pl.pr.Nodes
-	total := c.weights + c.own
-	for u := range nodes {
-		if u == v || pl.pick[u] < 0 || !pl.holds(u, d) {
-			continue
+// room adds up a device with node v on it.
+func (pl *Planner) room(v int, d int32) bool {
+	total := pl.adds(v, v, d)
+	for u := range pl.pr.Nodes {
+		if u != v && pl.holds(u, d) {
+			total += pl.adds(u, v, d)
 		}
-		o := pl.picked(u)
-		weights, own := o.weights, o.own
-		if pl.modelOf[u] == pl.modelOf[v] {
-			weights = 0
-		}
-		if s := nodes[u].Seq; s > 0 && s == nodes[v].Seq {
-			own = max(own-c.own, 0)
-		}
-		for t := range u { // shared with one that is counted already
-			if t == v || pl.pick[t] < 0 || !pl.holds(t, d) {
-				continue
-			}
-			if pl.modelOf[t] == pl.modelOf[u] {
-				weights = 0
-			}
-			if s := nodes[u].Seq; s > 0 && s == nodes[t].Seq {
-				own = max(own-pl.picked(t).own, 0)
-			}
-		}
-		total += weights + own
 	}
 	return total <= pl.hot[d].free
 }
 
+// adds is what node u needs on a device beyond v and the nodes before u.
+func (pl *Planner) adds(u, v int, d int32) int64 {
+	nodes := pl.pr.Nodes
+	on := pl.on(u, d)
+	weights, own := needs(&nodes[u], &on)
+	if u == v {
+		return weights + own
+	}
+	var shared int64 // the most KV of the same sequence that is counted
+	for t := range u + 1 {
+		if t == u {
+			t = v // counted first
+		}
+		if t == u || t != v && !pl.holds(t, d) {
+			continue
+		}
+		on := pl.on(t, d)
+		w, o := needs(&nodes[t], &on)
+		if pl.modelOf[t] == pl.modelOf[u] {
+			weights = max(weights-w, 0)
+		}
+		if s := nodes[u].Seq; s > 0 && s == nodes[t].Seq {
+			shared = max(shared, o)
+		}
+	}
+	return weights + max(own-shared, 0)
+}
+
+// holds tells whether a node is placed on a device.
 func (pl *Planner) holds(u int, d int32) bool {
+	if pl.pick[u] < 0 {
+		return false
+	}
 	place := pl.picked(u).place
 	return place == d || place < 0 && slices.Contains(pl.membersOf(place), d)
 }
