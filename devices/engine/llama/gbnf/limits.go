@@ -13,7 +13,12 @@ const (
 	maxNesting = 100
 	// maxStacks bounds the positions of one State; a grammar that needs more
 	// is too ambiguous.
-	maxStacks = 4096
+	maxStacks = 1024
+	// maxVisits bounds the positions looked at for one character.
+	maxVisits = 1 << 16
+	// maskVisits bounds the positions looked at for one Allowed (about 50 ns
+	// each); JSON grammars need some thousands to some hundred thousands.
+	maskVisits = 2 << 20
 	// maxFrames is the number of return chains after which those no longer
 	// reachable are dropped.
 	maxFrames = 1 << 14

@@ -16,6 +16,7 @@ type State struct {
 	work        []stack
 	seen        []stack
 	seenMap     map[stack]struct{}
+	visits      int
 	depths      []set
 }
 
@@ -207,7 +208,7 @@ func (s *State) closure(out []stack) []stack {
 				s.work = append(s.work, stack{a, to})
 			}
 		}
-		if len(out) > maxStacks || len(s.frames) > maxLive {
+		if len(out) > maxStacks || len(s.frames) > maxLive || len(s.seenMap) > maxVisits {
 			s.over = true
 			s.work = s.work[:0]
 			return out[:0]
@@ -235,6 +236,7 @@ func dedupe(out []stack) []stack {
 // visit notes a position; false if it was noted before.
 func (s *State) visit(k stack) bool {
 	const few = 32
+	s.visits++
 	if len(s.seen) < few {
 		for _, x := range s.seen {
 			if x == k {

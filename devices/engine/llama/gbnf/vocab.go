@@ -43,12 +43,14 @@ func NewVocab(n int, piece func(ieg.Token) []byte) *Vocab {
 	return v
 }
 
-// Allowed appends to dst the tokens whose bytes may follow. After an Overflow
+// Allowed appends to dst the tokens whose bytes may follow; whole is false if
+// the grammar is so ambiguous that the search was cut short. After an Overflow
 // it appends nothing.
-func (v *Vocab) Allowed(s *State, dst []ieg.Token) []ieg.Token {
+func (v *Vocab) Allowed(s *State, dst []ieg.Token) (allowed []ieg.Token, whole bool) {
 	if s.over {
-		return dst
+		return dst, false
 	}
+	limit := s.visits + maskVisits
 	at := func(depth int) *set {
 		for len(s.depths) <= depth {
 			s.depths = append(s.depths, set{})
@@ -71,10 +73,10 @@ func (v *Vocab) Allowed(s *State, dst []ieg.Token) []ieg.Token {
 			}
 			good++
 		}
-		if s.over {
+		if s.over || s.visits > limit {
 			s.over = false // the look-ahead went too far, not the text
 			s.collect()
-			return dst
+			return dst, false
 		}
 		if good == len(p) {
 			dst = append(dst, t)
@@ -83,5 +85,5 @@ func (v *Vocab) Allowed(s *State, dst []ieg.Token) []ieg.Token {
 	if len(s.frames) > maxFrames {
 		s.collect()
 	}
-	return dst
+	return dst, true
 }

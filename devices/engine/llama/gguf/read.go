@@ -26,7 +26,9 @@ type File struct {
 	Version   uint32
 	Tensors   []Tensor
 	DataStart int64 // offset of the tensor data
-	meta      map[string]any
+	// TokenKinds is the whole of "tokenizer.ggml.token_type".
+	TokenKinds []int32
+	meta       map[string]any
 }
 
 // Tensor is an entry of the table.
@@ -68,7 +70,12 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	}
 	for i := uint64(0); i < pairs && h.err == nil; i++ {
 		key := h.string()
-		f.meta[key] = h.value(int(h.uint(4)), 0)
+		kind := int(h.uint(4))
+		if key == "tokenizer.ggml.token_type" && kind == kindArray {
+			f.TokenKinds = h.kinds()
+			continue
+		}
+		f.meta[key] = h.value(kind, 0)
 	}
 	for i := uint64(0); i < tensors && h.err == nil; i++ {
 		f.Tensors = append(f.Tensors, h.tensor())
@@ -228,6 +235,19 @@ func (h *reader) array(depth int) Array {
 		}
 	}
 	return a
+}
+
+// kinds reads the array of token kinds.
+func (h *reader) kinds() []int32 {
+	kind, n := h.uint(4), h.uint(8)
+	if h.err == nil && (kind != kindI32 && kind != kindU32 || n > maxArray) {
+		h.fail(fmt.Errorf("token types: %d values of type %d: %w", n, kind, ErrBroken))
+	}
+	var out []int32
+	for i := uint64(0); i < n && h.err == nil; i++ {
+		out = append(out, int32(h.uint(4)))
+	}
+	return out
 }
 
 func (h *reader) tensor() Tensor {

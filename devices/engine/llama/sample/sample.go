@@ -122,14 +122,15 @@ func (s *Sampler) allow(w *Scratch, logits []float32) {
 	w.part = keep[:0]
 }
 
-// Draw draws the token at a position from a prepared row. It returns -1 if no
-// token is left (all are minus infinity or not a number).
-func (s *Sampler) Draw(w *Scratch, logits []float32, position int32) ieg.Token {
+// Draw draws the token at a position from a prepared row. The salt tells apart
+// several draws at one position. It returns -1 if no token is left (all are
+// minus infinity or not a number).
+func (s *Sampler) Draw(w *Scratch, logits []float32, position int32, salt uint32) ieg.Token {
 	top, at := argmax(logits)
 	if at < 0 || s.par.Temperature <= 0 || math.IsInf(float64(top), 1) {
 		return ieg.Token(at)
 	}
-	u := Uniform(s.par.Seed, s.par.Choice, position, 0)
+	u := Uniform(s.par.Seed, s.par.Choice, position, salt)
 	if k := int(s.par.TopK); k > 0 && k < len(logits) && k <= heapMost {
 		return s.among(w, w.Best(logits, k), u)
 	}

@@ -99,7 +99,7 @@ func TestDrawEqualsNaiveTwin(t *testing.T) {
 			logits := row(seed, n)
 			par.Seed, par.Choice = seed, int32(i)
 			want, slack := naive(par, logits, int32(seed*3))
-			got := New(par).Draw(w, logits, int32(seed*3))
+			got := New(par).Draw(w, logits, int32(seed*3), 0)
 			if got != want {
 				// Rounding may decide only where the draw falls on an edge.
 				if slack > 1e-4 {
@@ -121,7 +121,7 @@ func TestDistribution(t *testing.T) {
 	const draws = 200000
 	var count [8]int
 	for i := range int32(draws) {
-		count[s.Draw(w, logits, i)]++
+		count[s.Draw(w, logits, i, 0)]++
 	}
 	sum := 0.0
 	for _, v := range logits[:5] {
@@ -186,7 +186,7 @@ func TestAllowedTokens(t *testing.T) {
 		for i := range int32(200) {
 			logits := []float32{9, 9, 1, 2, 9, 9}
 			s.Prepare(w, logits, nil)
-			if got := s.Draw(w, logits, i); got != 2 && got != 3 {
+			if got := s.Draw(w, logits, i, 0); got != 2 && got != 3 {
 				t.Fatalf("drew %d", got)
 			}
 		}
@@ -197,7 +197,7 @@ func TestNothingLeft(t *testing.T) {
 	w := NewScratch(2)
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, temp := range []float32{0, 1} {
-		if got := New(ieg.Sampling{Temperature: temp, TopK: 1}).Draw(w, []float32{nan, inf}, 0); got != -1 {
+		if got := New(ieg.Sampling{Temperature: temp, TopK: 1}).Draw(w, []float32{nan, inf}, 0, 0); got != -1 {
 			t.Errorf("drew %d from nothing", got)
 		}
 	}
@@ -248,7 +248,7 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(20, func() {
 			copy(logits, base)
 			s.Prepare(w, logits, nil)
-			s.Draw(w, logits, 3)
+			s.Draw(w, logits, 3, 0)
 		}); n != 0 {
 			t.Errorf("%+v: %v allocations a draw", par, n)
 		}
@@ -280,7 +280,7 @@ func BenchmarkDraw(b *testing.B) {
 					copy(logits, base)
 				}
 				s.Prepare(w, logits, nil)
-				s.Draw(w, logits, int32(i))
+				s.Draw(w, logits, int32(i), 0)
 			}
 		})
 	}

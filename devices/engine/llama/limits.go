@@ -1,0 +1,89 @@
+package llama
+
+import "time"
+
+// Defaults and limits of sizing. Where a number is per model, it is tokens or
+// bytes; MiB is 2^20 bytes.
+const (
+	// DefaultSlots is the number of rows of KV when none is asked for.
+	DefaultSlots = 16
+	// maxSlots is llama.cpp's limit of sequences in one context.
+	maxSlots = 256
+	// DefaultSlotTokens caps the context of one slot when none is asked for:
+	// the smallest of it, the trained context, and what memory gives.
+	DefaultSlotTokens = 8192
+	// DefaultKVBytes caps the KV of all slots together when no context is
+	// asked for: the library clears it at the start, about 2 GB a second.
+	DefaultKVBytes = 1536 << 20
+	// leastSlotTokens is what a slot must hold at least; less is out of
+	// memory.
+	leastSlotTokens = 256
+	// slotStep is the granularity of a slot's size, given by the library.
+	slotStep = 256
+	// memoryShare is the part of the free memory that one engine takes when
+	// it isn't told how much.
+	memoryShare = 0.6
+	// computeReserve is set aside for compute buffers before they are known.
+	computeReserve = 192 << 20
+
+	// stepTokens is the most tokens of a batch, and of one pass inside it.
+	stepTokens = 512
+	// embedStepTokens is the same for models that compute an input whole.
+	embedStepTokens = 2048
+	// fillMost is the longest gap between slots that is filled with rows of
+	// no use in order to keep a batch in one pass.
+	fillMost = 8
+)
+
+// Limits of files and of the vocabulary.
+const (
+	// maxVocab is the largest vocabulary.
+	maxVocab = 1 << 20
+	// digestSamples pieces of digestPiece bytes each of the tensor data go
+	// into a model's digest.
+	digestSamples = 64
+	digestPiece   = 16 << 10
+	// pieceBytes bounds the text of one token.
+	pieceBytes = 1024
+	// tokenizeBytes bounds one text to be tokenised.
+	tokenizeBytes = 8 << 20
+	// runBytes is the longest run of one kind of character handed to the
+	// library at once: its regular expressions recurse once per character.
+	runBytes = 2048
+)
+
+// Limits of grammars.
+const (
+	// grammarsKept is the number of compiled grammars kept for reuse.
+	grammarsKept = 64
+	// bestTokens is the number of the best candidates tried one by one after
+	// the drawn one was refused.
+	bestTokens = 256
+	// enoughShare is the allowed candidates' weight, in units of what was not
+	// looked at, from which the whole vocabulary need not be.
+	enoughShare = 20
+	// maxTriggers bounds the trigger strings of a lazy grammar.
+	maxTriggers = 64
+)
+
+// Limits of the layout's measurement at the first load.
+const (
+	// probeSlots sequences with probeTokens of context each are decoded.
+	probeSlots  = 8
+	probeTokens = 1024
+	// probePrefill tokens are computed in one go.
+	probePrefill = 64
+	// probeTime is how long one candidate is measured, after one warm-up.
+	probeTime = 250 * time.Millisecond
+	// probeSteps is the least number of measured steps.
+	probeSteps = 2
+)
+
+// copyRate, exportRate and importRate are the speeds, in bytes a second, by
+// which the ways of copying KV between streams are compared. They were
+// measured on one core; only their ratio matters.
+const (
+	copyRate   = 8e9
+	exportRate = 1.5e9
+	importRate = 8e9
+)
