@@ -302,18 +302,18 @@ func TestKeys(t *testing.T) {
 
 func TestHostsAndOrigins(t *testing.T) {
 	cfg := testConfig()
-	cfg.AllowedHosts, cfg.AllowedOrigins = []string{"node.lan"}, []string{"https://app.lan"}
+	cfg.AllowedHosts, cfg.AllowedOrigins = []string{"node.test"}, []string{"https://app.test"}
 	s := openai.New(cfg, &openaitest.Node{Loaded: testModels(t)})
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:1": 200, "127.0.0.1": 200, "127.9.9.9:80": 200, "[::1]:9430": 200, "[::1]": 200,
-		"app.localhost": 200, "node.lan:9430": 200, "NODE.lan.": 200, "localhost.evil.example": 403, "10.0.0.1": 403, "": 403, "evil.example:9430": 403,
+		"app.localhost": 200, "node.test:9430": 200, "NODE.test.": 200, "localhost.evil.example": 403, "10.0.0.1": 403, "": 403, "evil.example:9430": 403,
 	} {
 		if w, _ := ask(t, s, "GET", "/version", "", http.Header{"Host": {host}}); w.Code != want {
 			t.Errorf("Host %q: %d, want %d", host, w.Code, want)
 		}
 	}
 	for origin, want := range map[string]int{
-		"http://localhost:3000": 204, "http://127.0.0.1": 204, "https://app.lan": 204, "http://app.lan": 403, "https://evil.example": 403, "file://": 403,
+		"http://localhost:3000": 204, "http://127.0.0.1": 204, "https://app.test": 204, "http://app.test": 403, "https://evil.example": 403, "file://": 403,
 	} {
 		w, _ := ask(t, s, "OPTIONS", "/v1/chat/completions", "", http.Header{"Origin": {origin}})
 		if w.Code != want || want == 204 && w.Header().Get("Access-Control-Allow-Origin") != origin {

@@ -79,7 +79,7 @@ func post(t *testing.T, c net.Conn, body string) {
 // failure after that is an event, one before it a status.
 func TestKeepAlive(t *testing.T) {
 	live(t, testConfig(), func(c *openaitest.Call) {
-		time.Sleep(12 * time.Second) // the fake clock's
+		<-time.After(12 * time.Second) // the fake clock's
 		c.Say("hi")
 	}, func(node *openaitest.Node, p *pipes) {
 		c := p.dial()
@@ -112,7 +112,7 @@ func TestKeepAlive(t *testing.T) {
 func TestLateFailure(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 6 * time.Second} {
 		live(t, testConfig(), func(c *openaitest.Call) {
-			time.Sleep(after)
+			<-time.After(after)
 			c.Finish(ieg.AllChoices, ieg.StopError, ieg.ErrBusy)
 		}, func(_ *openaitest.Node, p *pipes) {
 			c := p.dial()
@@ -199,7 +199,7 @@ func TestSlowReader(t *testing.T) {
 		c := p.dial()
 		defer c.Close()
 		post(t, c, streamBody)
-		time.Sleep(30 * time.Second) // within the write's deadline
+		<-time.After(30 * time.Second) // within the write's deadline
 		if backlog := <-paused; backlog > openai.PauseBacklogBytes+4096 {
 			t.Errorf("paused at %d bytes", backlog)
 		}
@@ -309,7 +309,7 @@ func TestSecondRequestOnConnection(t *testing.T) {
 			if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "[DONE]") {
 				t.Fatal(i, err)
 			}
-			time.Sleep(100 * time.Second)
+			<-time.After(100 * time.Second)
 		}
 	})
 }

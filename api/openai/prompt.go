@@ -16,6 +16,7 @@ import (
 
 // cachedTemplate is a compiled chat template with what it was compiled from.
 type cachedTemplate struct {
+	digest  string
 	source  string
 	control []string
 	tmpl    *template.Template
@@ -28,7 +29,8 @@ func (s *Server) template(m *Model) (*template.Template, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.templates {
-		if c.source == m.ChatTemplate && slices.Equal(c.control, m.ControlText) {
+		same := c.digest == m.Digest && c.source == m.ChatTemplate
+		if same && (c.digest != "" || slices.Equal(c.control, m.ControlText)) {
 			return c.tmpl, c.err
 		}
 	}
@@ -36,7 +38,7 @@ func (s *Server) template(m *Model) (*template.Template, error) {
 	if len(s.templates) == MaxTemplates {
 		s.templates = slices.Delete(s.templates, 0, 1)
 	}
-	s.templates = append(s.templates, cachedTemplate{m.ChatTemplate, slices.Clone(m.ControlText), tmpl, err})
+	s.templates = append(s.templates, cachedTemplate{m.Digest, m.ChatTemplate, slices.Clone(m.ControlText), tmpl, err})
 	return tmpl, err
 }
 

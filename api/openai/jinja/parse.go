@@ -94,9 +94,7 @@ func (p *parser) block(ends []string) block {
 					return b
 				}
 			}
-			if s := p.statement(); s != nil {
-				b = append(b, s)
-			}
+			b = append(b, p.statement())
 		case tokEOF:
 			if len(ends) > 0 {
 				failLine(t.line, "missing %q", ends[len(ends)-1])

@@ -1,5 +1,3 @@
-// Package openaitest is the front door's Node as a puppet: a byte tokeniser,
-// models as data, and requests that a test plays by hand.
 package openaitest
 
 import (
@@ -37,7 +35,7 @@ type Node struct {
 func Model(name string) openai.Model {
 	m := openai.Model{Context: 1024, Slots: 4, Ready: true, Created: 1_700_000_000}
 	m.Name, m.Arch, m.Generative, m.Vocab = name, "llama", true, 300
-	m.Digest = "0123456789abcdef"
+	m.Digest = "0123456789abcdef" + name
 	m.ControlText = []string{"<|im_start|>", "<|im_end|>", "<s>"}
 	m.EOS, m.EOSText = 257, "<|im_end|>"
 	m.BOS, m.BOSText = 258, "<s>"
