@@ -159,7 +159,7 @@ var (
 	// machine's own settings hold.
 	registryWord = regexp.MustCompile(`--index` + `-url|--extra-index` + `-url|--reg` + `istry\b|GO` + `PROXY=|npm_config_reg` + `istry`)
 	// An address in the repository is one of this machine or of nobody.
-	harmless = regexp.MustCompile(`^https?://(127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|[a-z0-9.-]*example\.(com|org|net)|[a-z0-9-]+\.(test|invalid|example)|\$|%s|%v|\{|www\.w3\.org/2000/svg|json-schema\.org)|^https?://(evil|attacker|other|host|x|a|unix|ieg|admin|node)\b`)
+	harmless = regexp.MustCompile(`^https?://(127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|[a-z0-9.-]*example\.(com|org|net)|[a-z0-9-]+\.(test|invalid|example)|[a-z]+\.lan|\$|%s|%v|\{|\(|www\.w3\.org/2000/svg|json-schema\.org)|^https?://(evil|attacker|other|host|x|a|unix|ieg|admin|node)\b`)
 	binaries = regexp.MustCompile(`\.(gguf|so|safetensors|whl|tgz|gz|zip|onnx|pprof|test|exe|bin)$`)
 )
 
