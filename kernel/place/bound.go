@@ -15,6 +15,7 @@ type bounds struct {
 	// candidate j; below the same for a parent's candidate, edge included.
 	under, below []float64
 	stop         int // evaluations at which the search ends
+	soonest      []struct{ begin, t float64 }
 	bestPick     []int32
 }
 
@@ -40,9 +41,8 @@ func (pl *Planner) bound(rescue bool) (finished bool) {
 			low += slices.Min(pl.under[int(v)*MaxCandidates:][:pl.candN[v]])
 		}
 	}
-	shortest := pl.shortest()
-	low += pl.pr.Weights.Alpha * shortest
-	finished = pl.descend(0, low, max(shortest-pl.pr.Bound.Seconds(), 0))
+	pl.fastestEach()
+	finished = pl.descend(0, low, 0)
 	copy(pl.pick, pl.bestPick)
 	if pl.now.cost < infinite {
 		pl.start()
@@ -52,25 +52,50 @@ func (pl *Planner) bound(rescue bool) (finished bool) {
 
 const infinite = 1e300
 
-// shortest is a lower bound of the critical path: each node at its fastest,
-// nothing moved. Without an end-to-end bound it counts nothing.
+// fastestEach notes the earliest start and the shortest time of each node
+// over its candidates, for the bound of the critical path.
+func (pl *Planner) fastestEach() {
+	pl.soonest = resize(pl.soonest, len(pl.pr.Nodes))
+	if pl.pr.Bound == 0 {
+		return
+	}
+	for v := range pl.soonest {
+		s := &pl.soonest[v]
+		s.begin, s.t = infinite, infinite
+		for j := range pl.candidates(v) {
+			c := &pl.candidates(v)[j]
+			s.begin, s.t = min(s.begin, max(c.q, c.src)), min(s.t, c.t)
+		}
+	}
+}
+
+// shortest is a lower bound of the critical path: placed nodes where they are,
+// the others at their fastest, with nothing to move. Without an end-to-end
+// bound it counts nothing.
 func (pl *Planner) shortest() float64 {
 	if pl.pr.Bound == 0 {
 		return 0
 	}
 	path := 0.0
 	for _, id := range pl.order {
-		begin, fastest := infinite, infinite
-		for j := range pl.candidates(int(id)) {
-			c := &pl.candidates(int(id))[j]
-			begin, fastest = min(begin, max(c.q, c.src)), min(fastest, c.t)
+		s := pl.soonest[id]
+		placed := pl.pick[id] >= 0
+		if placed {
+			c := pl.picked(int(id))
+			s.begin, s.t = max(c.q, c.src), c.t
 		}
-		for _, e := range pl.edges(int(id)) {
-			if edge := &pl.pr.Edges[e]; edge.To == id {
-				begin = max(begin, pl.finish[edge.From])
+		for _, i := range pl.edges(int(id)) {
+			e := &pl.pr.Edges[i]
+			if e.To != id {
+				continue
 			}
+			ready := pl.finish[e.From]
+			if placed && pl.pick[e.From] >= 0 {
+				ready += pl.between(pl.picked(int(e.From)).place, pl.picked(int(id)).place, float64(e.Bytes))
+			}
+			s.begin = max(s.begin, ready)
 		}
-		pl.finish[id] = begin + fastest
+		pl.finish[id] = s.begin + s.t
 		path = max(path, pl.finish[id])
 	}
 	return path
@@ -211,7 +236,9 @@ func (pl *Planner) descend(at int, low, late float64) bool {
 		pl.pick[v] = j
 		with += pl.cross(v)
 		missed := late + pl.missed(v)
-		if !pl.hopeless(with, missed) && !pl.descend(at+1, with, missed) {
+		path := pl.shortest()
+		lost := pl.hopeless(with+pl.pr.Weights.Alpha*path, missed+max(path-pl.pr.Bound.Seconds(), 0))
+		if !lost && !pl.descend(at+1, with, missed) {
 			pl.pick[v] = -1
 			return false
 		}
@@ -253,6 +280,9 @@ func (pl *Planner) hopeless(low, late float64) bool {
 	best := pl.now
 	if best.cost >= infinite {
 		return false
+	}
+	if late < 1e-12 {
+		late = 0
 	}
 	return !value{late, low}.better(best) && late >= best.late*(1-tie)-tie
 }

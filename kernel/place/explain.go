@@ -28,8 +28,12 @@ func (pl *Planner) Decide(v int) *ieg.Decision {
 			d.Members = append(d.Members, pl.name(m))
 		}
 	}
-	if ch.Violation > 0 {
-		d.Violated = fmt.Sprintf("latency_sla %v by %v", pl.pr.Nodes[v].SLA, seconds(ch.Violation))
+	over := seconds(pl.best.Critical) - pl.pr.Bound
+	switch {
+	case ch.Violation > 0:
+		d.Violated = fmt.Sprintf("latency_sla %v by %v", pl.pr.Nodes[v].SLA, seconds(ch.Violation).Round(time.Microsecond))
+	case pl.pr.Bound > 0 && over > 0:
+		d.Violated = fmt.Sprintf("end to end %v by %v", pl.pr.Bound, over.Round(time.Microsecond))
 	}
 	return d
 }
@@ -217,8 +221,8 @@ func (pl *Planner) miss() error {
 	for v := range pl.best.Choices {
 		if c := &pl.best.Choices[v]; c.Violation > 0 {
 			return fmt.Errorf("%w: %s on %s would miss %v by %v", ErrMiss, pl.pr.Nodes[v].Label,
-				pl.name(c.Devices[0]), pl.pr.Nodes[v].SLA, seconds(c.Violation))
+				pl.name(c.Devices[0]), pl.pr.Nodes[v].SLA, seconds(c.Violation).Round(time.Microsecond))
 		}
 	}
-	return fmt.Errorf("%w: the graph would take %v of %v end to end", ErrMiss, seconds(pl.best.Critical), pl.pr.Bound)
+	return fmt.Errorf("%w: the graph would take %v of %v end to end", ErrMiss, seconds(pl.best.Critical).Round(time.Microsecond), pl.pr.Bound)
 }

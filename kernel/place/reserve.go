@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
 )
 
 // ErrReservation: the reservation exists already, or does not.
@@ -44,7 +45,8 @@ func (p *Pool) Assume(r Reservation) error {
 			return fmt.Errorf("%w: number %d", ErrDevice, d)
 		}
 		if r.Bytes > p.free(d) {
-			return fmt.Errorf("%w: %s has %d bytes free of %d", ieg.ErrOutOfMemory, p.Devices[d].Spec.ID, p.free(d), r.Bytes)
+			return fmt.Errorf("%w: %s has %s free, %s were asked for", ieg.ErrOutOfMemory,
+				p.Devices[d].Spec.ID, cost.SI(float64(p.free(d)), "B"), cost.SI(float64(r.Bytes), "B"))
 		}
 	}
 	i, found := p.find(r.Key)

@@ -88,6 +88,9 @@ func (pl *Planner) join() error {
 		pl.widenFully()
 		pl.now = value{infinite, infinite}
 	}
+	if pl.pr.Bound > 0 && err == nil {
+		pl.improve() // bounds on a critical path are weak: a good plan first
+	}
 	for finished := true; finished; {
 		finished = pl.bound(err != nil)
 		switch {
