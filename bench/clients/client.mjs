@@ -76,7 +76,7 @@ const cases = {
 	},
 
 	async 'tools, required'() {
-		const r = await ask('What is the weather in Paris?', { tools, tool_choice: 'required', max_completion_tokens: 160 })
+		const r = await ask('What is the weather in Paris?', { tools, tool_choice: 'required', parallel_tool_calls: false, max_completion_tokens: 160 })
 		assert.equal(r.choices[0].finish_reason, 'tool_calls')
 		r.choices[0].message.tool_calls.forEach(checkCall)
 	},
@@ -89,7 +89,7 @@ const cases = {
 
 	async 'tools, streaming'() {
 		const s = client.chat.completions.stream({
-			model, tools, tool_choice: 'required', max_completion_tokens: 160, messages: [{ role: 'user', content: 'Weather in Rome?' }],
+			model, tools, tool_choice: 'required', parallel_tool_calls: false, max_completion_tokens: 160, messages: [{ role: 'user', content: 'Weather in Rome?' }],
 		})
 		const final = await s.finalChatCompletion()
 		assert.equal(final.choices[0].finish_reason, 'tool_calls')
