@@ -4,11 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"ieg"
 	"ieg/devices/engine"
+	"ieg/devices/engine/enginetest"
 	"ieg/devices/engine/llama/tinygguf"
 )
 
@@ -51,31 +51,19 @@ func present(t testing.TB, path string) string {
 	return path
 }
 
-var tinyOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ieg-tiny-")
-	if err != nil {
-		return "", err
-	}
-	return tinygguf.Write(dir, tinygguf.Config{Seed: 3})
-})
-
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := tinyOnce(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	enginetest.Main(m, map[string]engine.Loader{"llama": Load})
 }
 
 // tinySpec loads a tiny random model.
 func tinySpec(t testing.TB) engine.LoadSpec {
 	t.Helper()
 	lib := libDir(t)
-	path, err := tinyOnce()
+	path, err := tinygguf.Write(t.TempDir(), tinygguf.Config{Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.LoadSpec{Name: "tiny", Path: path, LibDir: lib, Threads: 1, Slots: 4, Context: 512, Layout: "unified", FlashAttn: "on"}
+	return engine.LoadSpec{Backend: "llama", Name: "tiny", Path: path, LibDir: lib, Threads: 1, Slots: 4, Context: 512, Layout: "unified", FlashAttn: "on"}
 }
 
 // start loads a model for a test.

@@ -60,12 +60,7 @@ func (r *Runner) step(b *ieg.Batch, done *ieg.StepDone) error {
 		r.seqs[q.id] = q
 	}
 	if len(b.Ops) > 0 {
-		if r.gen == nil {
-			return fmt.Errorf("%d operations on slots: this model keeps no KV", len(b.Ops))
-		}
-		err := r.slots.apply(b.Ops)
-		r.slots.dropBlob()
-		if err != nil {
+		if err := r.operate(b.Ops); err != nil {
 			return err
 		}
 	}
@@ -87,6 +82,21 @@ func (r *Runner) step(b *ieg.Batch, done *ieg.StepDone) error {
 		return nil
 	}
 	return r.compute(b.Work, done)
+}
+
+// operate changes the KV of slots. Slots of a model that keeps none are empty.
+func (r *Runner) operate(ops []ieg.KVOp) error {
+	if r.gen != nil {
+		err := r.slots.apply(ops)
+		r.slots.dropBlob()
+		return err
+	}
+	for i, op := range ops {
+		if op.N != 0 || op.To < 0 || int32(op.To) >= r.info.Slots {
+			return fmt.Errorf("operation %d: %d tokens of slot %d: this model keeps no KV", i, op.N, op.To)
+		}
+	}
+	return nil
 }
 
 // plan checks the work and sorts it: r.order lists generation by slot, since
