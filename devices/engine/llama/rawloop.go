@@ -2,6 +2,7 @@ package llama
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ieg"
@@ -31,79 +32,136 @@ type RawResult struct {
 	Tokens     [][]ieg.Token // what was drawn, per prompt
 }
 
-// RawLoop measures what the library itself reaches through the same binding:
-// prompts computed whole in chunks of 512, then one token of each sequence a
-// step, the largest logit taken. It knows no stops, text, or sampling; it is
-// the limit that an engine is held against.
-func RawLoop(spec RawSpec) (RawResult, error) {
-	var res RawResult
-	l := &loading{spec: &spec.Load, abort: llamax.NewFlag()}
-	var err error
-	if l.file, err = openModel(spec.Load.Path); err != nil {
-		return res, err
-	}
-	if l.lib, err = openLibrary(spec.Load.LibDir); err != nil {
-		return res, err
-	}
-	if err = l.options(); err != nil {
-		return res, err
-	}
-	if err = l.weights(noContext, func(float64) {}); err != nil {
-		return res, err
-	}
-	defer l.freeModel()
-	l.size = sizing{slots: int32(len(spec.Prompts)), slotTokens: roundUp(spec.Context)}
-	c, err := newContext(l.lib, l.model, l.shapeFor(spec.Layout, spec.Flash), l.abort)
-	if err != nil {
-		return res, err
-	}
-	defer c.close()
-	return res, rawRun(c, l.vocabSize(), &spec, &res)
+// Raw is the library itself through the same binding: prompts computed whole
+// in chunks of 512, then one token of each sequence a step, the largest logit
+// taken. It knows no stops, text, or sampling; it is the limit that an engine
+// is held against.
+type Raw struct {
+	l       *loading
+	c       *engineContext
+	vocab   int
+	prompts [][]ieg.Token
+	last    []ieg.Token // drawn, not computed
+	first   []ieg.Token // drawn from the prompts
+	drawn   int         // tokens computed beyond the prompts
 }
 
-func rawRun(c *engineContext, vocab int, spec *RawSpec, res *RawResult) error {
-	b := c.batch
-	last := make([]ieg.Token, len(spec.Prompts))
-	res.Tokens = make([][]ieg.Token, len(spec.Prompts))
-	total := 0
+// OpenRaw loads the model and makes the context; the caller closes it.
+func OpenRaw(spec RawSpec) (*Raw, error) {
+	r := &Raw{l: &loading{spec: &spec.Load, abort: llamax.NewFlag()}, prompts: spec.Prompts}
+	l := r.l
+	var err error
+	if l.file, err = openModel(spec.Load.Path); err != nil {
+		return nil, err
+	}
+	if l.lib, err = openLibrary(spec.Load.LibDir); err != nil {
+		return nil, err
+	}
+	if err = l.options(); err != nil {
+		return nil, err
+	}
+	if err = l.weights(noContext, func(float64) {}); err != nil {
+		return nil, err
+	}
+	l.size = sizing{slots: int32(len(spec.Prompts)), slotTokens: roundUp(spec.Context)}
+	if r.c, err = newContext(l.lib, l.model, l.shapeFor(spec.Layout, spec.Flash), l.abort); err != nil {
+		l.freeModel()
+		return nil, err
+	}
+	r.vocab = l.vocabSize()
+	return r, nil
+}
+
+// Close frees context and model.
+func (r *Raw) Close() {
+	r.c.close()
+	r.l.freeModel()
+}
+
+// Prefill computes all prompts anew and returns how long it took.
+func (r *Raw) Prefill() (time.Duration, error) {
+	for s := range r.prompts {
+		r.c.trim(int32(s), 0)
+	}
+	r.last, r.drawn = make([]ieg.Token, len(r.prompts)), 0
+	b := r.c.batch
 	started := time.Now()
-	for s, prompt := range spec.Prompts {
-		total += len(prompt)
+	for s, prompt := range r.prompts {
 		for from := 0; from < len(prompt); from += stepTokens {
 			part := prompt[from:min(from+stepTokens, len(prompt))]
 			b.n = 0
 			for i, t := range part {
 				b.add(t, int32(from+i), int32(s), from+i == len(prompt)-1)
 			}
-			if code := c.decode(); code != decodeOK {
-				return fmt.Errorf("raw loop: prefill ended with code %d", code)
+			if code := r.c.decode(); code != decodeOK {
+				return 0, fmt.Errorf("raw loop: prefill ended with code %d", code)
 			}
 		}
-		last[s] = largest(c.logits(1, vocab))
+		r.last[s] = largest(r.c.logits(1, r.vocab))
 	}
-	res.Prefill = time.Since(started)
-	started = time.Now()
-	for n := range spec.Tokens {
+	r.first = slices.Clone(r.last)
+	return time.Since(started), nil
+}
+
+// Decode draws n tokens of each sequence and returns how long it took. tokens
+// gets each draw, and may be nil.
+func (r *Raw) Decode(n int, tokens func(seq int, t ieg.Token)) (time.Duration, error) {
+	b := r.c.batch
+	started := time.Now()
+	for range n {
 		b.n = 0
-		for s, prompt := range spec.Prompts {
-			b.add(last[s], int32(len(prompt)+n), int32(s), true)
+		for s, prompt := range r.prompts {
+			b.add(r.last[s], int32(len(prompt)+r.drawn), int32(s), true)
 		}
-		if code := c.decode(); code != decodeOK {
-			return fmt.Errorf("raw loop: decode ended with code %d", code)
+		if code := r.c.decode(); code != decodeOK {
+			return 0, fmt.Errorf("raw loop: decode ended with code %d", code)
 		}
-		rows := c.logits(len(spec.Prompts), vocab)
-		for s := range spec.Prompts {
-			res.Tokens[s] = append(res.Tokens[s], last[s])
-			last[s] = largest(rows[s*vocab : (s+1)*vocab])
+		r.drawn++
+		rows := r.c.logits(len(r.prompts), r.vocab)
+		for s := range r.prompts {
+			if tokens != nil {
+				tokens(s, r.last[s])
+			}
+			r.last[s] = largest(rows[s*r.vocab : (s+1)*r.vocab])
 		}
 	}
-	res.Decode = time.Since(started)
-	for s := range last {
-		res.Tokens[s] = append(res.Tokens[s], last[s])
+	return time.Since(started), nil
+}
+
+// Rewind goes back to where the prompts ended.
+func (r *Raw) Rewind() {
+	for s, prompt := range r.prompts {
+		r.c.trim(int32(s), int32(len(prompt)))
+	}
+	copy(r.last, r.first)
+	r.drawn = 0
+}
+
+// RawLoop opens, computes the prompts, draws spec.Tokens of each sequence, and
+// closes.
+func RawLoop(spec RawSpec) (RawResult, error) {
+	var res RawResult
+	r, err := OpenRaw(spec)
+	if err != nil {
+		return res, err
+	}
+	defer r.Close()
+	if res.Prefill, err = r.Prefill(); err != nil {
+		return res, err
+	}
+	res.Tokens = make([][]ieg.Token, len(spec.Prompts))
+	take := func(s int, t ieg.Token) { res.Tokens[s] = append(res.Tokens[s], t) }
+	if res.Decode, err = r.Decode(spec.Tokens, take); err != nil {
+		return res, err
+	}
+	total := 0
+	for s, t := range r.last {
+		take(s, t)
+		total += len(spec.Prompts[s])
 	}
 	res.PrefillTPS = float64(total) / res.Prefill.Seconds()
 	res.DecodeTPS = float64(spec.Tokens*len(spec.Prompts)) / res.Decode.Seconds()
-	return nil
+	return res, nil
 }
 
 func largest(logits []float32) ieg.Token {
