@@ -34,7 +34,7 @@ var groups = []group{
 	{"chats", "concurrent chats of unlike lengths against llama-server", chats, []string{"chats-8", "chats-16"}},
 	{"long-prompt", "a 4,000-token prompt among seven running chats", longPrompt, []string{"long-prompt-gap", "long-prompt-ttft", "long-prompt-rate"}},
 	{"shared", "64 chats that share a system prompt", shared, []string{"shared-ttft", "shared-prefill"}},
-	// {"memory", "memory of the node at 250 streams, of the child beside weights and KV", memory, []string{"memory-node", "memory-child"}},
+	{"memory", "memory of the node at 250 streams, of the child beside weights and KV", memory, []string{"memory-node", "memory-child"}},
 }
 
 const usage = `Measures ieg against its limits and peers. Servers run one at a time under load,
@@ -59,6 +59,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	full := fs.Bool("full", false, "the large forms")
 	soakRun := fs.Bool("soak", false, "clients, cancels, bad bodies and engine kills")
 	minutes := fs.Int("minutes", 10, "length of the soak")
+	rawOnly := fs.Bool("raw-memory", false, "run the raw loop in this process and print its memory (used by the memory row)")
 	list := fs.Bool("list", false, "list the groups and their rows")
 	out := fs.String("out", "bench/results.json", "`FILE` for the rows; empty writes none")
 	if err := fs.Parse(args); err != nil {
@@ -86,6 +87,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *rawOnly {
+		if err := holdRaw(env, stdout); err != nil {
+			fmt.Fprintf(stderr, "ieg bench: %v\n", err)
+			return 3
+		}
+		return 0
+	}
 	if *soakRun {
 		if err := soak(ctx, env, time.Duration(*minutes)*time.Minute, stdout); err != nil {
 			fmt.Fprintf(stderr, "ieg bench: soak: %v\n", err)
