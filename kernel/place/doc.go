@@ -9,7 +9,11 @@
 //	Σ c(v,P(v)) + λ·Σ D(edges)     and α × critical path for a class with an
 //	                               end-to-end bound
 //
-// within a budget of evaluated placements, since pure code has no clock.
+// within a budget of evaluated placements, since pure code has no clock. It is
+// greedy first; then branch and bound along the forest of the heaviest edges,
+// whose exact subtree costs are the lower bounds, so that most graphs end with
+// a proof; then, where the budget ran out before, local search. The lists are
+// widened on the way by what is best near a node's neighbours.
 // Latency bounds come first: the plan with the least violation wins, then the
 // cheapest; a violation is marked, or refused where the class says so. Memory,
 // capability and required affinity are never violated.

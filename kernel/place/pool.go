@@ -132,8 +132,11 @@ func (p *Pool) SetHosted(i int, h Hosted) {
 // DropHosted forgets a model on a device.
 func (p *Pool) DropHosted(i int, model string) {
 	d := &p.Devices[i]
+	before := len(d.Hosted)
 	d.Hosted = slices.DeleteFunc(d.Hosted, func(h Hosted) bool { return h.Model == model })
-	p.ix = index{}
+	if len(d.Hosted) < before {
+		p.ix = index{}
+	}
 }
 
 // SetLink records a measured link of one direction.
