@@ -112,8 +112,7 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 		m.finish(s, ieg.StopLength, nil)
 	default:
 		if hit := m.overLimit(s); hit.Limit != graph.NoLimit {
-			r.graph.Stop(nil, hit, m.now)
-			m.end(r, ieg.StopLimit, hit)
+			m.exhausted(r, hit)
 		}
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/kernel/graph"
 )
 
 // Machine is the decision core. It is not safe for concurrent use: one
@@ -125,6 +126,17 @@ func (m *Machine) late(r *request) {
 	r.graph.Stop(nil, hit, m.now)
 	if m.now >= r.spec.Deadline {
 		m.end(r, ieg.StopDeadline, ieg.ErrDeadline)
+		return
+	}
+	m.end(r, ieg.StopLimit, hit)
+}
+
+// exhausted ends a request whose graph has used up a limit: running out of
+// tokens is an end by length, anything else is told as the limit it is.
+func (m *Machine) exhausted(r *request, hit graph.Hit) {
+	r.graph.Stop(nil, hit, m.now)
+	if hit.Limit == graph.LimitTokens {
+		m.end(r, ieg.StopLength, nil)
 		return
 	}
 	m.end(r, ieg.StopLimit, hit)
