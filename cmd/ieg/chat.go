@@ -31,6 +31,7 @@ const chatHelp = `/exit    end (or Ctrl-D)
 type chatOptions struct {
 	system      string
 	temperature float64
+	topP        float64
 	maxTokens   int
 	seed        int64
 	stats       bool
@@ -51,7 +52,8 @@ its models by name.`,
 	var o chatOptions
 	f := c.Flags()
 	f.StringVar(&o.system, "system", "", "what the model is told first")
-	f.Float64Var(&o.temperature, "temperature", -1, "0 is the most likely token each time; -1: the model's default")
+	f.Float64Var(&o.temperature, "temperature", 0.7, "0 is the most likely token each time, 1 the model's own spread")
+	f.Float64Var(&o.topP, "top-p", 0.95, "draw from the likeliest tokens that hold this share")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "longest answer; 0: to the context's end")
 	f.Int64Var(&o.seed, "seed", -1, "repeatable draw; -1: a new one each time")
 	f.BoolVar(&o.stats, "stats", false, "print time and tokens after each answer")
@@ -109,40 +111,75 @@ func (a *app) conversation(ctx context.Context, e *config.Effective, o chatOptio
 		stop()
 		return nil, stop, err
 	}
-	models, err := cl.Models(ctx)
-	if err == nil {
-		var name string
-		if name, err = chooseModel(models, e); err == nil {
-			t := newTalk(v.Listen, name, apiKey(ctx, cl, e), o)
-			return t, stop, nil
+	name, err := a.awaitModel(ctx, cl, e)
+	if err != nil {
+		stop()
+		return nil, stop, err
+	}
+	return newTalk(v.Listen, name, apiKey(ctx, cl, e), o), stop, nil
+}
+
+// awaitModel chooses a model of the node and waits until it is loaded.
+func (a *app) awaitModel(ctx context.Context, cl *admin.Client, e *config.Effective) (string, error) {
+	var bar *progress
+	tick := time.NewTicker(LoadPollEvery)
+	defer tick.Stop()
+	for {
+		models, err := cl.Models(ctx)
+		if err != nil {
+			return "", err
+		}
+		m, err := chooseModel(models, e)
+		if err != nil {
+			return "", err
+		}
+		if bar == nil {
+			bar = newProgress(a.err, "loading "+m.Name)
+			defer bar.done()
+		}
+		switch m.State {
+		case string(ieg.EngineUp):
+			return m.Name, nil
+		case string(ieg.EngineLoading):
+			bar.show(m.Loading)
+		default:
+			return "", fmt.Errorf("%w: %q is %s: %s", ieg.ErrNoModel, m.Name, m.State, m.Reason)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", ctx.Err()
 		}
 	}
-	stop()
-	return nil, stop, err
 }
 
 // chooseModel picks by the name or the file that --model gave, else the first
-// that is ready and generates.
-func chooseModel(models []admin.Model, e *config.Effective) (string, error) {
+// that is ready and generates, else the first that loads.
+func chooseModel(models []admin.Model, e *config.Effective) (admin.Model, error) {
 	var want config.Model
 	if len(e.Models) > 0 {
 		want = e.Models[0]
 	}
-	for _, m := range models {
-		if want.Path == "" {
-			if m.State == string(ieg.EngineUp) && m.Generative {
-				return m.Name, nil
+	loading := -1
+	for i, m := range models {
+		switch {
+		case want.Path != "":
+			if m.Name == want.Name || m.Path == want.Path || slices.Contains(m.Aliases, want.Name) {
+				return m, nil
 			}
-			continue
-		}
-		if m.Name == want.Name || m.Path == want.Path || slices.Contains(m.Aliases, want.Name) {
-			return m.Name, nil
+		case m.State == string(ieg.EngineUp) && m.Generative:
+			return m, nil
+		case m.State == string(ieg.EngineLoading) && loading < 0:
+			loading = i
 		}
 	}
-	if want.Path != "" {
-		return "", fmt.Errorf("%w: the running node has no %q; load it by 'ieg models load FILE' or see 'ieg models ls'", ieg.ErrNoModel, want.Name)
+	switch {
+	case want.Path != "":
+		return admin.Model{}, fmt.Errorf("%w: the running node has no %q; load it by 'ieg models load FILE' or see 'ieg models ls'", ieg.ErrNoModel, want.Name)
+	case loading >= 0:
+		return models[loading], nil
 	}
-	return "", fmt.Errorf("%w is ready on the running node; load one by 'ieg models load FILE'", ieg.ErrNoModel)
+	return admin.Model{}, fmt.Errorf("%w that chats is on the running node; load one by 'ieg models load FILE'", ieg.ErrNoModel)
 }
 
 // apiKey is the key for the node's API: $IEG_API_KEY, else the first of the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"ieg"
@@ -9,6 +10,7 @@ import (
 	"ieg/cmd/ieg/node"
 	"ieg/devices/engine"
 	"ieg/devices/engine/lib"
+	"ieg/devices/engine/llama"
 	"ieg/devices/engine/synth"
 	"ieg/kernel"
 	"ieg/kernel/meter"
@@ -16,6 +18,7 @@ import (
 
 // loaders are the engines that a child of this program can run.
 var loaders = map[string]engine.Loader{
+	"llama": llama.Load,
 	"synth": synth.Load,
 }
 
@@ -56,6 +59,9 @@ func libDirs(cacheDir string) func(node.Device) (string, error) {
 		b, err := backend.Find(d.Backend)
 		if err != nil {
 			return "", err
+		}
+		if !b.Installed(cacheDir) {
+			return "", fmt.Errorf("%w: device %s needs llama.cpp for %s; fetch it by 'ieg engine add %s' and start the node again", ieg.ErrUnsupported, d.Spec.ID, b.Name, b.Name)
 		}
 		return b.Dir(cacheDir), nil
 	}

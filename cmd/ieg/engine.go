@@ -11,6 +11,7 @@ import (
 	"ieg/cmd/ieg/config"
 	"ieg/devices/engine"
 	"ieg/devices/engine/lib"
+	"ieg/devices/engine/llama"
 )
 
 func (a *app) engineCmd() *cobra.Command {
@@ -29,7 +30,18 @@ func (a *app) engineCmd() *cobra.Command {
 			return nil
 		},
 	}
-	c.AddCommand(a.engineLsCmd(), a.engineAddCmd(), serve)
+	list := &cobra.Command{
+		Use: "devices DIR", Short: "Print the devices that the libraries in a folder find", Hidden: true, Args: cobra.ExactArgs(1),
+		Example: "  ieg up and ieg doctor start it",
+		RunE: func(_ *cobra.Command, args []string) error {
+			ds, err := llama.Devices(args[0])
+			if err != nil {
+				return err
+			}
+			return a.printJSON(ds)
+		},
+	}
+	c.AddCommand(a.engineLsCmd(), a.engineAddCmd(), serve, list)
 	return c
 }
 

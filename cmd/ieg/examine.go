@@ -18,9 +18,8 @@ import (
 
 // examine looks at everything that a node with this configuration needs.
 func examine(ctx context.Context, e *config.Effective) []check {
-	out := hostChecks()
+	out := hostChecks(ctx, e)
 	out = append(out, libraryChecks(e.CacheDir)...)
-	out = append(out, deviceChecks(e)...)
 	out = append(out, modelChecks(e)...)
 	out = append(out, folderCheck("data folder", e.DataDir, "--data-dir"), folderCheck("cache folder", e.CacheDir, "--cache-dir"))
 	return append(out, nodeChecks(ctx, e)...)

@@ -1,36 +1,48 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"runtime"
+	"os"
 
 	"golang.org/x/sys/unix"
 
 	"ieg/cmd/ieg/config"
+	"ieg/cmd/ieg/node"
 )
 
-// hostChecks looks at the processor, the memory and the limits.
-func hostChecks() []check {
-	out := []check{{What: "processor", State: "ok", Found: fmt.Sprintf("%d cores granted", runtime.GOMAXPROCS(0))}}
+// hostChecks tells what was found of the host, its limits and its devices.
+func hostChecks(ctx context.Context, e *config.Effective) []check {
+	h := findHost(e, "")
+	var out []check
+	for _, f := range h.machine.Findings {
+		c := check{What: f.What, Found: f.Detail, Do: f.Remedy, State: "ok"}
+		if !f.OK {
+			c.State = "note"
+		}
+		out = append(out, c)
+	}
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err == nil {
 		c := check{What: "open files", State: "ok", Found: fmt.Sprintf("%d at most", lim.Cur)}
-		if lim.Cur < 1024 {
+		if lim.Cur < OpenFilesLeast {
 			c.State, c.Do = "bad", "raise it: ulimit -n 4096, or LimitNOFILE= in the unit"
 		}
 		out = append(out, c)
 	}
-	return out
-}
-
-func deviceChecks(e *config.Effective) []check {
-	ds, err := hostDevices(e)
-	if err != nil {
-		return []check{{What: "devices", State: "bad", Found: err.Error()}}
+	ds := h.devices
+	if self, err := os.Executable(); err == nil {
+		err = probeBackends(ctx, self, e, func(more []node.Device) { ds = node.Merge(ds, more) })
+		if err != nil {
+			out = append(out, check{What: "backends", State: "note", Found: err.Error(), Do: "install what is missing, or leave it: the CPU serves"})
+		}
 	}
-	var out []check
 	for _, d := range ds {
-		out = append(out, check{What: "device " + d.Spec.ID, State: "ok", Found: fmt.Sprintf("%s, %s free for models", d.Spec.Type, size(d.Free))})
+		c := check{What: "device " + d.Spec.ID, State: "ok", Found: fmt.Sprintf("%s %s, %s free for models", d.Spec.Type, d.Spec.Model, size(d.Free))}
+		for _, n := range d.Notes {
+			c.State, c.Do = "note", n
+		}
+		out = append(out, c)
 	}
 	return out
 }

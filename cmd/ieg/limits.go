@@ -23,6 +23,10 @@ const (
 const (
 	// CloseWait bounds the end of the doors.
 	CloseWait = 5 * time.Second
+	// ProbeWait bounds the probe of one build of the engine's library.
+	ProbeWait = 20 * time.Second
+	// OpenFilesLeast is the least number of open files that a node works with.
+	OpenFilesLeast = 1024
 	// LoadPatience is what systemd is asked for at each progress of a load.
 	LoadPatience = time.Minute
 )

@@ -74,10 +74,6 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	s.addr = port.Addr().String()
 
 	// The host: its devices, and where the engines' libraries lie.
-	devices, err := hostDevices(e)
-	if err != nil {
-		return nil, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program's own path is unknown: %w", err)
@@ -86,19 +82,26 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another by --data-dir", err)
 	}
+	host := findHost(e, state)
 
 	// The kernel's loop, and the engines that it starts.
 	prep := preparer{cacheDir: e.CacheDir, stateDir: state, libDir: libDirs(e.CacheDir)}
 	tap := metrics.NewTap(meterConfig(e))
 	s.node, err = node.New(node.Config{
 		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
-		Devices: devices, Prepare: prep.prepare, Log: log,
+		Devices: host.devices, Prepare: prep.prepare, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
+	s.ended.Go(func() {
+		defer s.node.Probed()
+		if err := probeBackends(ctx, self, e, s.node.AddDevices); err != nil && ctx.Err() == nil {
+			log.Info("some devices can't be used", "error", err)
+		}
+	})
 	s.serve("loop", func() error { return s.node.Run(ctx) })
 
 	// The doors.

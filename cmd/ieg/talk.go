@@ -49,9 +49,10 @@ type chatRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Temperature *float64 `json:"temperature,omitempty"`
-	MaxTokens   int      `json:"max_completion_tokens,omitempty"`
-	Seed        *int64   `json:"seed,omitempty"`
+	Temperature float64 `json:"temperature"`
+	TopP        float64 `json:"top_p"`
+	MaxTokens   int     `json:"max_completion_tokens,omitempty"`
+	Seed        *int64  `json:"seed,omitempty"`
 }
 
 // chunk is the part of a streamed event that is used here.
@@ -142,11 +143,8 @@ func (t *talk) turn(ctx context.Context, prompt string, show func(string)) (stri
 }
 
 func (t *talk) post(ctx context.Context, prompt string) (*http.Response, error) {
-	req := chatRequest{Model: t.model, Stream: true, MaxTokens: t.o.maxTokens}
+	req := chatRequest{Model: t.model, Stream: true, Temperature: t.o.temperature, TopP: t.o.topP, MaxTokens: t.o.maxTokens}
 	req.StreamOptions.IncludeUsage = true
-	if t.o.temperature >= 0 {
-		req.Temperature = &t.o.temperature
-	}
 	if t.o.seed >= 0 {
 		req.Seed = &t.o.seed
 	}

@@ -124,8 +124,8 @@ func (n *Node) Deaths() []admin.Death {
 func (n *Node) Devices() []admin.Device {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := make([]admin.Device, 0, len(n.cfg.Devices))
-	for _, d := range n.cfg.Devices {
+	out := make([]admin.Device, 0, len(n.devs))
+	for _, d := range n.devs {
 		row := admin.Device{Spec: d.Spec, FreeBytes: d.Free, Library: d.Library, Notes: d.Notes}
 		for _, m := range n.models {
 			if m.device.Spec.ID == d.Spec.ID && m.state == ieg.EngineUp {

@@ -15,7 +15,7 @@ import (
 // Load puts a model into the table and asks the kernel to load it. It returns
 // once the kernel admitted it, or with the reason why not.
 func (n *Node) Load(ctx context.Context, spec engine.LoadSpec) (ieg.EngineID, error) {
-	device, err := n.deviceFor(spec.Device)
+	device, err := n.deviceFor(ctx, spec.Device)
 	if err != nil {
 		return 0, err
 	}

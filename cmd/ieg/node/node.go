@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -36,7 +35,7 @@ type Config struct {
 	Before func(now ieg.Time, ev kernel.Event, m *kernel.Machine)
 	// Command starts a child, for example {"/usr/bin/ieg", "engine", "serve"}.
 	Command []string
-	// Devices are the host's; the first is where models go by default.
+	// Devices are the host's; AddDevices adds what is found later.
 	Devices []Device
 	// Prepare completes a spec before the model is loaded: it finds the
 	// libraries, checks the file and estimates the bytes needed. It may read
@@ -53,9 +52,11 @@ type Node struct {
 
 	mu     sync.Mutex
 	models []*model // in the order of loading
+	devs   []Device
 	nextID ieg.EngineID
 	deaths []admin.Death // newest first
 	wake   chan struct{} // closed and replaced when the table changes
+	probed chan struct{} // closed when all devices are known
 }
 
 // model is one row of the table.
@@ -87,7 +88,7 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, log: cfg.Log, wake: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.Log, wake: make(chan struct{}), devs: cfg.Devices, probed: make(chan struct{})}
 	loop, err := run.New(run.Config{Kernel: cfg.Kernel, Starter: starter{n}, Observers: cfg.Observers, Before: cfg.Before})
 	if err != nil {
 		return nil, err
@@ -163,20 +164,4 @@ func (n *Node) byName(name string) *model {
 		}
 	}
 	return nil
-}
-
-// deviceFor picks the device of a model: by id or library name, else the
-// first.
-func (n *Node) deviceFor(name string) (Device, error) {
-	if name == "" {
-		return n.cfg.Devices[0], nil
-	}
-	var ids []string
-	for _, d := range n.cfg.Devices {
-		if d.Spec.ID == name || d.Library == name {
-			return d, nil
-		}
-		ids = append(ids, d.Spec.ID)
-	}
-	return Device{}, fmt.Errorf("%w: there is no device %q, only %q; see ieg devices", admin.ErrInvalid, name, ids)
 }

@@ -50,6 +50,7 @@ func begin(t *testing.T) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.Probed()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
