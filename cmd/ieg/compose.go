@@ -50,19 +50,22 @@ func meterConfig(e *config.Effective) meter.Config {
 	return meter.Config{SLO: [ieg.NumClasses]meter.SLO{ieg.P0: slo(e.Classes.P0), ieg.P1: slo(e.Classes.P1), ieg.P2: slo(e.Classes.P2)}}
 }
 
-// libDirs finds the libraries for a device: the build that its note names.
-func libDirs(cacheDir string) func(node.Device) (string, error) {
+// libDirs finds the libraries for a device: the build that drives it.
+func libDirs(e *config.Effective) func(node.Device) (string, error) {
 	return func(d node.Device) (string, error) {
 		if d.Backend == "" || d.Backend == "cpu" {
-			return lib.Dir(cacheDir)
+			if e.Lib != "" {
+				return e.Lib, nil
+			}
+			return lib.Dir(e.CacheDir)
 		}
 		b, err := backend.Find(d.Backend)
 		if err != nil {
 			return "", err
 		}
-		if !b.Installed(cacheDir) {
+		if !b.Installed(e.CacheDir) {
 			return "", fmt.Errorf("%w: device %s needs llama.cpp for %s; fetch it by 'ieg engine add %s' and start the node again", ieg.ErrUnsupported, d.Spec.ID, b.Name, b.Name)
 		}
-		return b.Dir(cacheDir), nil
+		return b.Dir(e.CacheDir), nil
 	}
 }

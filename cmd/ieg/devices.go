@@ -16,25 +16,30 @@ func (a *app) devicesCmd() *cobra.Command {
 		Long:    "List the devices of the running node with their capacities and, for each engine\non them, the KV layouts that were measured at load and the one chosen.\nWithout a node, 'ieg doctor' tells what the host has.",
 		Example: "  ieg devices\n  ieg devices --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			ds, err := a.dial().Devices(c.Context())
+			cl := a.dial()
+			ds, err := cl.Devices(c.Context())
 			if err != nil {
 				return err
 			}
 			if a.json {
 				return a.printJSON(ds)
 			}
+			ms, err := cl.Models(c.Context())
+			if err != nil {
+				return err
+			}
 			for i, d := range ds {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
-				a.printDevice(d)
+				a.printDevice(d, ms)
 			}
 			return nil
 		},
 	})
 }
 
-func (a *app) printDevice(d admin.Device) {
+func (a *app) printDevice(d admin.Device, ms []admin.Model) {
 	s := d.Spec
 	fmt.Fprintf(a.out, "%s  %s\n", s.ID, strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Vendor, s.Model, s.Series}, " ")), " "))
 	fmt.Fprintf(a.out, "  compute   %s fp16, %s int8", scaled(s.Compute.FP16, "FLOP/s"), scaled(s.Compute.INT8, "OP/s"))
@@ -46,12 +51,14 @@ func (a *app) printDevice(d admin.Device) {
 		fmt.Fprintf(a.out, "  note      %s\n", n)
 	}
 	for _, e := range d.Engines {
-		a.printEngine(e)
+		m, _ := findModel(ms, e.ID)
+		a.printEngine(e, m.PID)
 	}
 }
 
-func (a *app) printEngine(e ieg.EngineInfo) {
-	fmt.Fprintf(a.out, "  engine %d  %s (%s %s) by %s\n", e.ID, e.Model.Name, e.Model.Arch, e.Model.Quant, e.Library)
+func (a *app) printEngine(e ieg.EngineInfo, pid int) {
+	fmt.Fprintf(a.out, "  engine %d  %s (%s) by %s, pid %s\n", e.ID, e.Model.Name,
+		strings.TrimSpace(e.Model.Arch+" "+e.Model.Quant), e.Library, pidOf(pid))
 	fmt.Fprintf(a.out, "    layout  %s, flash attention %s, KV %s; %d slots of %d tokens, %d in all; %d threads\n",
 		e.Layout, onOff(e.FlashAttn), e.KVType, e.Slots, e.SlotTokens, e.Cells, e.Threads)
 	fmt.Fprintf(a.out, "    memory  %s weights, %s KV, %s compute\n", size(e.WeightBytes), size(e.KVBytes), size(e.ComputeBytes))

@@ -13,22 +13,23 @@ import (
 	"ieg/api/admin"
 	"ieg/cmd/ieg/backend"
 	"ieg/cmd/ieg/config"
+	"ieg/cmd/ieg/node"
 	"ieg/devices/engine/lib"
 )
 
 // examine looks at everything that a node with this configuration needs.
 func examine(ctx context.Context, e *config.Effective) []check {
 	out := hostChecks(ctx, e)
-	out = append(out, libraryChecks(e.CacheDir)...)
+	out = append(out, libraryChecks(e)...)
 	out = append(out, modelChecks(e)...)
 	out = append(out, folderCheck("data folder", e.DataDir, "--data-dir"), folderCheck("cache folder", e.CacheDir, "--cache-dir"))
 	return append(out, nodeChecks(ctx, e)...)
 }
 
-func libraryChecks(cache string) []check {
-	c := check{What: "llama.cpp", State: "ok"}
-	dir, err := lib.Dir(cache)
-	if err == nil {
+func libraryChecks(e *config.Effective) []check {
+	c, cache := check{What: "llama.cpp", State: "ok"}, e.CacheDir
+	dir, err := libDirs(e)(node.Device{})
+	if err == nil && e.Lib == "" { // a folder of the user's own has no manifest
 		err = lib.Verify(dir)
 	}
 	if err != nil {

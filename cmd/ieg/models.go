@@ -37,7 +37,7 @@ func (a *app) modelsLsCmd() *cobra.Command {
 			if a.json {
 				return a.printJSON(ms)
 			}
-			rows := [][]string{{"MODEL", "STATE", "DEVICE", "CONTEXT", "SLOTS", "PARAMS", "WEIGHTS", "QUANT", "ALIASES"}}
+			rows := [][]string{{"MODEL", "STATE", "DEVICE", "CONTEXT", "SLOTS", "PARAMS", "WEIGHTS", "QUANT", "PID", "ALIASES"}}
 			for _, m := range ms {
 				state := m.State
 				if state == string(ieg.EngineLoading) {
@@ -47,7 +47,7 @@ func (a *app) modelsLsCmd() *cobra.Command {
 					state += ": " + m.Reason
 				}
 				rows = append(rows, []string{m.Name, state, m.Device, strconv.Itoa(int(m.Context)), strconv.Itoa(int(m.Slots)),
-					scaled(float64(m.Params), ""), size(m.WeightBytes), m.Quant, strings.Join(m.Aliases, ",")})
+					scaled(float64(m.Params), ""), size(m.WeightBytes), m.Quant, pidOf(m.PID), strings.Join(m.Aliases, ",")})
 			}
 			return table(a.out, rows)
 		},
@@ -156,4 +156,11 @@ func (a *app) modelsUnloadCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&force, "force", false, "fail what runs instead of waiting for it")
 	return c
+}
+
+func pidOf(pid int) string {
+	if pid == 0 {
+		return "–"
+	}
+	return strconv.Itoa(pid)
 }

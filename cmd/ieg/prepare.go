@@ -39,7 +39,7 @@ func firstModel(cacheDir string) string {
 
 // preparer completes what is to be loaded.
 type preparer struct {
-	cacheDir, stateDir string
+	stateDir string
 	// libDir finds the libraries for a device.
 	libDir func(d node.Device) (string, error)
 }

@@ -85,7 +85,7 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	host := findHost(e, state)
 
 	// The kernel's loop, and the engines that it starts.
-	prep := preparer{cacheDir: e.CacheDir, stateDir: state, libDir: libDirs(e.CacheDir)}
+	prep := preparer{stateDir: state, libDir: libDirs(e)}
 	tap := metrics.NewTap(meterConfig(e))
 	s.node, err = node.New(node.Config{
 		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},

@@ -25,6 +25,9 @@ type Config struct {
 	DataDir string `yaml:"data_dir"`
 	// CacheDir keeps what can be fetched again: libraries, models.
 	CacheDir string `yaml:"cache_dir"`
+	// Lib is a folder of llama.cpp's CPU libraries; "": those that the program
+	// carries, or the fetched ones.
+	Lib string `yaml:"lib"`
 	// Admin is the Unix socket of the CLI; AdminGroup may use it too.
 	Admin      string `yaml:"admin"`
 	AdminGroup string `yaml:"admin_group"`

@@ -21,6 +21,7 @@ var overrides = []override{
 	{"api-key-file", "api_key_file", "file with one API key a line; needed off loopback"},
 	{"data-dir", "data_dir", "folder for measurements and recordings"},
 	{"cache-dir", "cache_dir", "folder for fetched libraries and models"},
+	{"lib", "lib", "folder of llama.cpp's CPU libraries; empty: the program's own, or the fetched ones"},
 	{"admin", "admin", "Unix socket of the CLI"},
 	{"admin-group", "admin_group", "group whose members may use the admin socket"},
 	{"drain-timeout", "drain_timeout", "longest wait for running requests at the end"},
@@ -218,6 +219,7 @@ func (e *Effective) resolve(dir string) {
 	fix("api_key_file", &e.APIKeyFile)
 	fix("data_dir", &e.DataDir)
 	fix("cache_dir", &e.CacheDir)
+	fix("lib", &e.Lib)
 	fix("admin", &e.Admin)
 	for i := range e.Models {
 		fix(fmt.Sprintf("models[%d].path", i), &e.Models[i].Path)
@@ -226,7 +228,7 @@ func (e *Effective) resolve(dir string) {
 
 // absolute makes every path one that means the same in any folder.
 func (e *Effective) absolute() error {
-	paths := []*string{&e.APIKeyFile, &e.DataDir, &e.CacheDir, &e.Admin}
+	paths := []*string{&e.APIKeyFile, &e.DataDir, &e.CacheDir, &e.Lib, &e.Admin}
 	for i := range e.Models {
 		paths = append(paths, &e.Models[i].Path)
 	}

@@ -21,6 +21,8 @@ func (n *Node) note(m *model, note engine.Note) {
 		m.pid, m.fraction, m.state = note.PID, note.Fraction, loadingUnless(m.unloading)
 		n.changed()
 		n.mu.Unlock()
+	case engine.Stalled:
+		n.loop.Post(kernel.EngineStalled{Engine: note.ID, Epoch: note.Epoch, Step: note.Step, Reason: note.Reason})
 	case engine.Up:
 		n.up(m, note)
 	case engine.Down:
