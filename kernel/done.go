@@ -127,6 +127,14 @@ func (m *Machine) failedStep(e *engine, why string) {
 }
 
 // kill asks for the end of an incarnation, once; its EngineLost follows.
+// stalled ends an engine that was seen to hang in the step it still runs.
+func (m *Machine) stalled(ev EngineStalled) {
+	e := m.engine(ev.Engine)
+	if e != nil && e.info.Epoch == ev.Epoch && e.flight.active && e.flight.step == ev.Step && e.flight.limit != ieg.Never {
+		m.kill(e, ev.Reason)
+	}
+}
+
 func (m *Machine) kill(e *engine, why string) {
 	if e.doomed {
 		return

@@ -62,6 +62,15 @@ type (
 		Final bool
 	}
 
+	// EngineStalled: an engine has a step in flight and shows no sign of
+	// working on it (it is stopped, or asleep).
+	EngineStalled struct {
+		Engine ieg.EngineID
+		Epoch  ieg.Epoch
+		Step   ieg.StepID
+		Reason string
+	}
+
 	// StepDone: an engine reports a step. The machine reads it during Apply
 	// and the Ready that follows refers to it; it is not kept longer.
 	StepDone struct{ Done *ieg.StepDone }
@@ -73,16 +82,17 @@ type (
 	Tick struct{}
 )
 
-func (Arrived) event()      {}
-func (Cancel) event()       {}
-func (Pause) event()        {}
-func (Resume) event()       {}
-func (Delivered) event()    {}
-func (DeviceUp) event()     {}
-func (LoadEngine) event()   {}
-func (UnloadEngine) event() {}
-func (EngineReady) event()  {}
-func (EngineLost) event()   {}
-func (StepDone) event()     {}
-func (Drain) event()        {}
-func (Tick) event()         {}
+func (Arrived) event()       {}
+func (Cancel) event()        {}
+func (Pause) event()         {}
+func (Resume) event()        {}
+func (Delivered) event()     {}
+func (DeviceUp) event()      {}
+func (LoadEngine) event()    {}
+func (UnloadEngine) event()  {}
+func (EngineReady) event()   {}
+func (EngineLost) event()    {}
+func (EngineStalled) event() {}
+func (StepDone) event()      {}
+func (Drain) event()         {}
+func (Tick) event()          {}

@@ -66,6 +66,8 @@ func (m *Machine) Apply(now ieg.Time, ev Event) {
 		m.engineReady(ev.Info)
 	case EngineLost:
 		m.engineLost(ev)
+	case EngineStalled:
+		m.stalled(ev)
 	case StepDone:
 		m.stepDone(ev.Done)
 	case Drain:

@@ -20,7 +20,9 @@ const LineBytesMax = 4 << 20
 type Client struct {
 	Base string // "http://127.0.0.1:9430"
 	Key  string // API key or ""
-	http http.Client
+	// OnToken, if set, is called for each chunk with output as it arrives.
+	OnToken func()
+	http    http.Client
 }
 
 // New returns a client whose connections are kept for reuse.
@@ -98,13 +100,13 @@ func (c *Client) Stream(ctx context.Context, path string, body Body) *Trace {
 		return t
 	}
 	defer resp.Body.Close()
-	t.Err = t.follow(resp.Body)
+	t.Err = t.follow(resp.Body, c.OnToken)
 	t.End = time.Now()
 	return t
 }
 
 // follow reads server-sent events until [DONE].
-func (t *Trace) follow(r io.Reader) error {
+func (t *Trace) follow(r io.Reader, onToken func()) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 64<<10), LineBytesMax)
 	var text strings.Builder
@@ -131,6 +133,9 @@ func (t *Trace) follow(r io.Reader) error {
 		for _, x := range ch.Choices {
 			if x.Delta.Content != "" || x.Text != "" || len(x.Delta.ToolCalls) > 0 {
 				t.Tokens = append(t.Tokens, now)
+				if onToken != nil {
+					onToken()
+				}
 			}
 			text.WriteString(x.Delta.Content)
 			text.WriteString(x.Text)

@@ -29,6 +29,7 @@ type incarnation struct {
 	greeted  bool        // read only by the reader
 	greeting *time.Timer // kills a child that says no hello
 
+	backend string // read once up
 	up      bool
 	upAt    time.Time
 	busy    bool       // a step is in flight

@@ -36,6 +36,15 @@ type (
 		Final bool
 	}
 
+	// Stalled: the child has a step in flight and shows no sign of working on
+	// it. The owner decides; Kill ends it.
+	Stalled struct {
+		ID     ieg.EngineID
+		Epoch  ieg.Epoch
+		Step   ieg.StepID
+		Reason string
+	}
+
 	// Done: a step, or a repeat of a granted step, ended. Step goes back with
 	// Child.Release once it has been read.
 	Done struct{ Step *ieg.StepDone }
@@ -44,4 +53,5 @@ type (
 func (Loading) note() {}
 func (Up) note()      {}
 func (Down) note()    {}
+func (Stalled) note() {}
 func (Done) note()    {}

@@ -59,7 +59,10 @@ func (c *Child) incarnate(epoch ieg.Epoch) *ending {
 		}
 	})
 	wg.Go(inc.read)
+	gone := make(chan struct{})
+	wg.Go(func() { inc.watch(gone) })
 	exit := inc.wait()
+	close(gone)
 	inc.hangUp()
 	wg.Wait()
 	inc.release()
@@ -152,7 +155,7 @@ func (inc *incarnation) takeReady(body []byte) error {
 	c := inc.c
 	info.ID, info.Epoch = c.cfg.ID, inc.epoch
 	c.mu.Lock()
-	inc.up, inc.upAt = true, time.Now()
+	inc.up, inc.upAt, inc.backend = true, time.Now(), info.Backend
 	c.mu.Unlock()
 	c.cfg.Log.Info("engine up", "engine", c.cfg.ID, "epoch", inc.epoch, "model", info.Model.Name)
 	c.cfg.Notify(Up{Info: info, PID: inc.pid()})
