@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.upCmd(), a.downCmd(), a.chatCmd(), a.modelsCmd(),
 		a.statusCmd(), a.psCmd(), a.topCmd(), a.explainCmd(), a.recorderCmd(),
-		a.devicesCmd(), a.doctorCmd(), a.benchCmd(), a.engineCmd(), a.configCmd(), a.versionCmd())
+		a.devicesCmd(), a.doctorCmd(), a.benchCmd(), a.simCmd(), a.engineCmd(), a.configCmd(), a.versionCmd())
 	strictArgs(root)
 	return root
 }

@@ -37,6 +37,7 @@ type event struct {
 	Unload  *kernel.UnloadEngine
 	Ready   *ieg.EngineInfo
 	Lost    *kernel.EngineLost
+	Stalled *kernel.EngineStalled
 }
 
 // wrap makes the encoded form; StepDone has its own.
@@ -62,6 +63,8 @@ func wrap(ev kernel.Event) (event, error) {
 		return event{Name: "ready", Ready: &ev.Info}, nil
 	case kernel.EngineLost:
 		return event{Name: "lost", Lost: &ev}, nil
+	case kernel.EngineStalled:
+		return event{Name: "stalled", Stalled: &ev}, nil
 	case kernel.Drain:
 		return event{Name: "drain"}, nil
 	case kernel.Tick:
@@ -93,6 +96,8 @@ func (e *event) unwrap() (kernel.Event, error) {
 		return kernel.EngineReady{Info: *e.Ready}, nil
 	case e.Name == "lost" && e.Lost != nil:
 		return *e.Lost, nil
+	case e.Name == "stalled" && e.Stalled != nil:
+		return *e.Stalled, nil
 	case e.Name == "drain":
 		return kernel.Drain{}, nil
 	case e.Name == "tick":

@@ -124,9 +124,8 @@ func (s *segment) next() (mark, kernel.Event, error) {
 // Replay runs a segment again and compares what the machine decides. The error
 // is nil only if all that is there was decided as recorded; the report covers
 // what came before an error.
-func Replay(in io.Reader) (Report, error) {
+func Replay(in io.Reader) (rep Report, err error) {
 	began := time.Now()
-	var rep Report
 	s, err := newSegment(in)
 	if err != nil {
 		return rep, err
