@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"ieg"
 	"ieg/api/admin"
@@ -35,14 +36,20 @@ func (o OpenAI) Models() []openai.Model {
 		}
 		row := openai.Model{
 			ModelInfo: m.modelInfo(), Context: m.info.SlotTokens, Slots: m.info.Slots,
-			Ready: m.state == ieg.EngineUp, Loading: m.fraction, Created: m.created.Unix(),
+			Ready: m.state == ieg.EngineUp || m.restarting(), Loading: m.fraction, Created: m.created.Unix(),
 		}
-		if m.state == ieg.EngineDown {
+		if m.state == ieg.EngineDown && !row.Ready {
 			row.Error = m.reason
 		}
 		out = append(out, row)
 	}
 	return out
+}
+
+// restarting tells that the engine was up and comes back by itself: requests
+// wait for it.
+func (m *model) restarting() bool {
+	return m.info.Slots > 0 && m.state != ieg.EngineUp && !isClosed(m.gone)
 }
 
 // modelInfo is what is known of the model: all once it was up, else its name.
@@ -72,7 +79,37 @@ func (o OpenAI) Tokenize(ctx context.Context, model string, parts []openai.Part)
 	for i, p := range parts {
 		in[i] = engine.Part(p)
 	}
-	return c.Tokenize(ctx, in)
+	var out []ieg.Token
+	err = o.patiently(ctx, model, func() error { out, err = c.Tokenize(ctx, in); return err })
+	return out, err
+}
+
+// patiently repeats a call that failed because the engine is being started
+// again, for at most RestartWait.
+func (o OpenAI) patiently(ctx context.Context, name string, call func() error) error {
+	late := time.After(RestartWait)
+	for {
+		wake := o.n.Changed()
+		err := call()
+		if !errors.Is(err, ieg.ErrEngineLost) || !o.restarts(name) {
+			return err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late:
+			return err
+		}
+	}
+}
+
+// restarts tells whether it is worth calling again.
+func (o OpenAI) restarts(name string) bool {
+	o.n.mu.Lock()
+	defer o.n.mu.Unlock()
+	m := o.n.byName(name)
+	return m != nil && m.info.Slots > 0 && !m.unloading && !isClosed(m.gone)
 }
 
 // Detokenize is the inverse.
@@ -81,7 +118,9 @@ func (o OpenAI) Detokenize(ctx context.Context, model string, tokens []ieg.Token
 	if err != nil {
 		return "", err
 	}
-	return c.Detokenize(ctx, tokens)
+	var out string
+	err = o.patiently(ctx, model, func() error { out, err = c.Detokenize(ctx, tokens); return err })
+	return out, err
 }
 
 // Submit hands a request to the loop.

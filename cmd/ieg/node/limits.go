@@ -9,6 +9,9 @@ const (
 	DeathsKept = 64
 	// DeathLogLines is how much of an engine's last output is remembered.
 	DeathLogLines = 40
+	// RestartWait is how long a request waits for an engine that is being
+	// started again before it is turned away.
+	RestartWait = 5 * time.Second
 	// CloseWait bounds the orderly end of a child; then it is killed.
 	CloseWait = 10 * time.Second
 	// InspectWait bounds a look into the kernel.
