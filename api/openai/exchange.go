@@ -149,7 +149,8 @@ func (x *exchange) run() error {
 	for x.open > 0 {
 		var err error
 		select {
-		case <-ctx.Done():
+		case <-ctx.Done(): // perhaps before the AfterFunc began, which stop then ends
+			x.cancel(ieg.StopCancel, "the client went away")
 			return nil
 		case <-quiet.C:
 			err = x.out.idle()
