@@ -14,6 +14,9 @@ import (
 
 const rawLoop = "the C API through the same binding, arg max, its fastest layout"
 
+// probeTokens is the prompt with which the variants are tried.
+const probeTokens = 384
+
 // variants of the raw loop that are tried.
 var variants = []struct {
 	layout ieg.Layout
@@ -96,14 +99,11 @@ func (e *Env) decodeRounds(ctx context.Context, seqs, prompt, out int) (ratios [
 		}
 		bodies[i] = completion(prompts[i], out)
 	}
-	probe := prompts
-	if prompt > 512 { // choosing the variant needs the sizes, not the texts
-		probe = make([][]int, seqs)
-		for i := range probe {
-			probe[i] = prompts[i][:512]
-		}
+	probe := make([][]int, seqs)
+	for i := range probe {
+		probe[i] = prompts[i][:min(prompt, probeTokens)]
 	}
-	raw, how, err := e.fastest(probe, size, func(r *llama.Raw) (float64, error) {
+	tried, how, err := e.fastest(probe, size, func(r *llama.Raw) (float64, error) {
 		if _, err := r.Prefill(); err != nil {
 			return 0, err
 		}
@@ -113,11 +113,10 @@ func (e *Env) decodeRounds(ctx context.Context, seqs, prompt, out int) (ratios [
 	if err != nil {
 		return nil, "", err
 	}
-	if prompt > 512 {
-		raw.Close()
-		if raw, err = e.raw(variantOf(how), prompts, size); err != nil {
-			return nil, "", err
-		}
+	tried.Close()
+	raw, err := e.raw(variantOf(how), prompts, size)
+	if err != nil {
+		return nil, "", err
 	}
 	defer raw.Close()
 	if _, err := raw.Prefill(); err != nil {
@@ -180,7 +179,12 @@ func (e *Env) prefillRounds(ctx context.Context, c *load.Client, n int) (ratios 
 		took, err := r.Prefill()
 		return took.Seconds(), err
 	}
-	raw, how, err := e.fastest([][]int{first}, n+64, try)
+	probe, how, err := e.fastest([][]int{first[:min(n, probeTokens)]}, n+64, try)
+	if err != nil {
+		return nil, "", err
+	}
+	probe.Close()
+	raw, err := e.raw(variantOf(how), [][]int{first}, n+64)
 	if err != nil {
 		return nil, "", err
 	}
