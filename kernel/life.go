@@ -14,11 +14,23 @@ func (m *Machine) bear(r *request, known *engine) error {
 	expect := int32(known.expect[r.spec.Class])
 	r.graph = graph.Build(r.spec, &known.info.Model, &m.cfg.Graph, expect, m.now)
 	r.until = r.graph.End()
+	m.foresee(r, known)
 	if err := m.place(r, &known.info.Model); err != nil {
 		return err
 	}
 	m.plan(r)
 	return nil
+}
+
+// foresee tells the prefill what the engine has of its prompt already, so that
+// it is priced for the rest. What is there when it runs counts in the end.
+func (m *Machine) foresee(r *request, e *engine) {
+	p := r.graph.Find(ieg.StagePrefill, -1)
+	if p == nil || e.pool == nil || !e.info.Prefixes {
+		return
+	}
+	match := e.pool.Match(r.spec.Prompt, r.spec.Tenant)
+	r.graph.SetTokens(p.ID, p.Tokens, max(match.N, match.PendingN))
 }
 
 // node is the graph's node that the sequence is working on.

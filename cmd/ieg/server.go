@@ -87,10 +87,24 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	// The kernel's loop, and the engines that it starts.
 	prep := preparer{stateDir: state, libDir: libDirs(e)}
 	tap := metrics.NewTap(meterConfig(e))
-	s.node, err = node.New(node.Config{
+	plugs := node.Config{
 		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
 		Devices: host.devices, Prepare: prep.prepare, Log: log,
-	})
+	}
+	box, err := newFlight(e)
+	if err != nil {
+		return nil, fmt.Errorf("flight recorder: %w; switch it off by recorder.enabled: false", err)
+	}
+	doors := admin.Node{Host: s, Drainer: s}
+	if box != nil {
+		s.later(func() {
+			if err := box.Close(); err != nil {
+				log.Warn("flight recorder", "error", err)
+			}
+		})
+		plugs.Before, plugs.Observers, doors.Recorder = box.Before, append(plugs.Observers, box.Recorder), box
+	}
+	s.node, err = node.New(plugs)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +127,8 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 		return nil, err
 	}
 	s.serve("API", func() error { return s.api.Serve(port) })
-	s.admin, err = admin.NewServer(admin.Node{Observer: s.node, Host: s, Models: s.node, Drainer: s}, e.AdminGroup)
+	doors.Observer, doors.Models = s.node, s.node
+	s.admin, err = admin.NewServer(doors, e.AdminGroup)
 	if err != nil {
 		return nil, err
 	}
