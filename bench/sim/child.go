@@ -124,6 +124,14 @@ func (c *child) submit(b *ieg.Batch) {
 		c.w.fail("step %d grants %d repeats of work that does not sample", b.Step, b.Grant)
 		return
 	}
+	tokens := int32(0)
+	for _, w := range b.Work {
+		tokens += w.N
+	}
+	if tokens > c.info.StepTokens {
+		c.w.fail("step %d has %d tokens, engine %d takes %d", b.Step, tokens, c.id, c.info.StepTokens)
+		return
+	}
 	if c.empty++; len(b.Work) > 0 {
 		c.empty = 0
 	} else if c.empty > EmptySteps {

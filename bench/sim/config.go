@@ -21,6 +21,8 @@ type Config struct {
 	Check bool
 	// Verify compares each text with the engine's own.
 	Verify bool
+	// Unloads take engines away.
+	Unloads []Unload
 	// DrainAfter sends Drain at that time; 0: never.
 	DrainAfter time.Duration
 	// Before and Observe see each fact like those of kernel/run; may be nil.
@@ -51,6 +53,13 @@ type Request struct {
 	// PauseAfter pauses the reader after that many tokens for PauseFor.
 	PauseAfter int
 	PauseFor   time.Duration
+}
+
+// Unload takes an engine (1 is the first) away, with Force at once.
+type Unload struct {
+	At     time.Duration
+	Engine ieg.EngineID
+	Force  bool
 }
 
 // Faults are probabilities per step, drawn from the run's seed.

@@ -62,6 +62,11 @@ func scene(seed uint64) Config {
 			LoadTime: time.Duration(rng.IntN(2000)) * time.Millisecond, Latency: time.Duration(rng.IntN(3)) * 100 * time.Microsecond,
 		})
 	}
+	if rng.IntN(3) == 0 { // the same model on a second device
+		e := cfg.Engines[0]
+		e.Device, e.LoadTime = "gpu2", time.Duration(rng.IntN(3000))*time.Millisecond
+		cfg.Engines = append(cfg.Engines, e)
+	}
 	vary(&cfg, rng)
 	return cfg
 }
@@ -84,9 +89,20 @@ func vary(cfg *Config, rng *rand.Rand) {
 		e.StepTokens = []int32{0, 1, 8, 64, 300}[rng.IntN(5)]
 		s.Cells = 0
 		if rng.IntN(2) == 0 {
-			s.Cells = 512 + int32(rng.IntN(600)) // tight: preemption for lack of cells
+			// Tight: the longest request fits by itself, hardly anything beside.
+			need := largest(cfg.Requests)
+			s.Cells = need + int32(rng.IntN(int(need)))
 		}
 	}
+}
+
+// largest is the most cells that one request can need.
+func largest(reqs []Request) int32 {
+	most := int32(2)
+	for _, r := range reqs {
+		most = max(most, int32(len(r.Spec.Prompt))+r.Spec.MaxTokens)
+	}
+	return most
 }
 
 // plague adds faults to a configuration.
@@ -116,6 +132,12 @@ func TestSeeds(t *testing.T) {
 		}
 		if seed%11 == 5 {
 			cfg.Faults.FinalAfter = 2
+		}
+		if seed%5 == 2 {
+			for range 1 + rng.IntN(2) {
+				cfg.Unloads = append(cfg.Unloads, Unload{At: time.Duration(rng.IntN(int(4 * time.Second))),
+					Engine: ieg.EngineID(1 + rng.IntN(len(cfg.Engines))), Force: rng.IntN(2) == 0})
+			}
 		}
 		w, err := run(cfg)
 		if err != nil {

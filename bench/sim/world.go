@@ -72,6 +72,9 @@ func New(cfg Config) (*World, error) {
 		w.after(r.At, func() { w.arrive(r) })
 	}
 	w.factsMax = EventsBase + EventsPerToken*(tokens+len(cfg.Requests))
+	for _, u := range cfg.Unloads {
+		w.after(u.At, func() { w.apply(kernel.UnloadEngine{Engine: u.Engine, Force: u.Force}) })
+	}
 	if cfg.DrainAfter > 0 {
 		w.after(cfg.DrainAfter, func() { w.apply(kernel.Drain{}) })
 	}
@@ -211,7 +214,9 @@ func (w *World) carryOut(r *kernel.Ready) {
 		w.engines[id].stop()
 	}
 	for _, f := range r.Refusals {
-		w.fail("engine %d was refused: %v", f.Engine, f.Err)
+		if !errors.Is(f.Err, ieg.ErrNoModel) { // unloaded twice, or after its end
+			w.fail("engine %d was refused: %v", f.Engine, f.Err)
+		}
 	}
 	for _, b := range r.Batches {
 		w.engines[b.Engine].submit(b)
