@@ -91,18 +91,9 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
 		Devices: host.devices, Prepare: prep.prepare, Log: log,
 	}
-	box, err := newFlight(e)
-	if err != nil {
-		return nil, fmt.Errorf("flight recorder: %w; switch it off by recorder.enabled: false", err)
-	}
 	doors := admin.Node{Host: s, Drainer: s}
-	if box != nil {
-		s.later(func() {
-			if err := box.Close(); err != nil {
-				log.Warn("flight recorder", "error", err)
-			}
-		})
-		plugs.Before, plugs.Observers, doors.Recorder = box.Before, append(plugs.Observers, box.Recorder), box
+	if err := s.record(&plugs, &doors); err != nil {
+		return nil, err
 	}
 	s.node, err = node.New(plugs)
 	if err != nil {
@@ -135,6 +126,24 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	s.serve("admin socket", func() error { return s.admin.Serve(socket) })
 	s.watchdog(ctx)
 	return s, nil
+}
+
+// record plugs the flight recorder into the loop and the admin socket.
+func (s *server) record(plugs *node.Config, doors *admin.Node) error {
+	box, err := newFlight(s.cfg)
+	if err != nil {
+		return fmt.Errorf("flight recorder: %w; switch it off by recorder.enabled: false", err)
+	}
+	if box == nil {
+		return nil
+	}
+	s.later(func() {
+		if err := box.Close(); err != nil {
+			s.log.Warn("flight recorder", "error", err)
+		}
+	})
+	plugs.Before, plugs.Observers, doors.Recorder = box.Before, append(plugs.Observers, box.Recorder), box
+	return nil
 }
 
 // later notes what gives a claim back.
