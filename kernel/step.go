@@ -58,12 +58,12 @@ func before(a, b *engine) bool {
 	return a.served < b.served
 }
 
-// busy tells whether a step is in flight on the engine's device; a grant of
-// another engine there is ended.
+// busy tells whether a step is in flight on the engine's device; a grant that
+// another engine was given there when nobody else had work is ended.
 func (m *Machine) busy(e *engine) bool {
 	for _, o := range m.engines {
 		if o.device == e.device && o.flight.active {
-			if o != e {
+			if o != e && o.flight.grant > SharedGrant {
 				m.interrupt(o)
 			}
 			return true
