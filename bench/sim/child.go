@@ -94,6 +94,9 @@ func (c *child) kill(epoch ieg.Epoch, reason string) {
 }
 
 func (c *child) halt(epoch ieg.Epoch, step ieg.StepID) {
+	if epoch == c.epoch && step > c.batch.Step {
+		c.w.fail("step %d of engine %d is halted before it was sent", step, c.id)
+	}
 	if c.busy && epoch == c.epoch && step == c.batch.Step {
 		c.halted = true
 	}

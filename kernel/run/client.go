@@ -19,15 +19,6 @@ func (l *Loop) Post(ev kernel.Event) {
 	}
 }
 
-// post adds a fact from the loop's own goroutine.
-func (l *Loop) post(ev kernel.Event) {
-	select {
-	case l.inbox <- item{ev: ev}:
-	default:
-		l.apply(ev, nil)
-	}
-}
-
 // Handle steers a submitted request.
 type Handle struct {
 	loop *Loop
@@ -43,6 +34,9 @@ func (l *Loop) Submit(r *ieg.Request, sink Sink) (*Handle, error) {
 	r.ID = ieg.RequestID(l.nextID.Add(1))
 	select {
 	case l.inbox <- item{ev: kernel.Arrived{Request: r}, sink: sink}:
+		if l.closed.Load() {
+			l.refuse() // the loop may have ended before it saw the request
+		}
 		return &Handle{l, r.ID}, nil
 	default:
 		return nil, fmt.Errorf("%w: the node's inbox is full", ieg.ErrBusy)

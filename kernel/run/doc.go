@@ -6,7 +6,9 @@
 //
 // Order promised: facts are applied in the order in which they were posted.
 // Results of one sequence reach its sink in order, each before its Finish.
-// Sinks are called from the loop's goroutine only and must not block.
+// Sinks are called from the loop's goroutine only and must not block; only a
+// request that comes when the loop ends may get its Finish from the goroutine
+// that submits it.
 //
 // Locks: the loop's goroutine owns the machine; readers get published copies.
 package run

@@ -35,6 +35,7 @@ type Loop struct {
 	sinks   map[ieg.RequestID]*bound
 	seqs    map[ieg.SeqID]seqRef
 	slow    []ieg.RequestID // readers that fell behind in this turn
+	later   []kernel.Event  // facts that came up while decisions were carried out
 	drained bool
 
 	nextID   atomic.Uint64
@@ -167,21 +168,32 @@ func (l *Loop) apply(ev kernel.Event, sink Sink) {
 	for _, o := range l.cfg.Observers {
 		o.Observe(now, ev, r)
 	}
-	if done, ok := ev.(kernel.StepDone); ok {
-		if e := l.engines[done.Done.Engine]; e != nil {
-			e.Release(done.Done)
+	switch ev := ev.(type) {
+	case kernel.StepDone:
+		if e := l.engines[ev.Done.Engine]; e != nil {
+			e.Release(ev.Done)
+		}
+	case kernel.EngineLost:
+		if ev.Final {
+			delete(l.engines, ev.Engine)
 		}
 	}
-	l.pauseSlow()
+	l.follow()
 }
 
-// pauseSlow tells the machine of readers that fell behind.
-func (l *Loop) pauseSlow() {
-	slow := l.slow
-	l.slow = nil
-	for _, id := range slow {
-		if l.sinks[id] != nil {
-			l.apply(kernel.Pause{Request: id}, nil)
+// follow applies what came up while decisions were carried out: readers that
+// fell behind, engines that could not be started.
+func (l *Loop) follow() {
+	for len(l.slow)+len(l.later) > 0 {
+		slow, later := l.slow, l.later
+		l.slow, l.later = nil, nil
+		for _, id := range slow {
+			if l.sinks[id] != nil {
+				l.apply(kernel.Pause{Request: id}, nil)
+			}
+		}
+		for _, ev := range later {
+			l.apply(ev, nil)
 		}
 	}
 }
@@ -234,11 +246,15 @@ func (l *Loop) finish(fs []ieg.Finish) {
 			continue
 		}
 		b.sink.Finish(f)
-		if f.Choice == ieg.AllChoices {
+		switch {
+		case f.Choice == ieg.AllChoices:
 			for _, id := range b.seqs {
 				delete(l.seqs, id)
 			}
 			delete(l.sinks, f.Request)
+		case int(f.Choice) < len(b.seqs):
+			// The rest of a grant is still to come: nobody parses it.
+			delete(l.seqs, b.seqs[f.Choice])
 		}
 	}
 }
@@ -269,7 +285,7 @@ func (l *Loop) steer(r *kernel.Ready) {
 	for _, id := range r.Loads {
 		e, err := l.cfg.Starter.Start(id)
 		if err != nil {
-			l.post(kernel.EngineLost{Engine: id, Reason: err.Error(), Final: true})
+			l.later = append(l.later, kernel.EngineLost{Engine: id, Reason: err.Error(), Final: true})
 			continue
 		}
 		l.engines[id] = e
@@ -293,9 +309,30 @@ func (l *Loop) stop() {
 	if l.closed.Swap(true) {
 		return
 	}
-	for _, b := range l.sinks {
-		b.sink.Finish(ieg.Finish{Choice: ieg.AllChoices, Reason: ieg.StopError, Err: ErrStopped})
+	for id, b := range l.sinks {
+		b.sink.Finish(stopped(id))
 	}
 	clear(l.sinks)
 	close(l.done)
+	l.refuse()
+}
+
+// stopped ends a request because the loop does.
+func stopped(id ieg.RequestID) ieg.Finish {
+	return ieg.Finish{Request: id, Choice: ieg.AllChoices, Reason: ieg.StopError, Err: ErrStopped}
+}
+
+// refuse ends the requests that are still in the inbox of a loop that has
+// ended. It may be called from any goroutine: each entry is taken once.
+func (l *Loop) refuse() {
+	for {
+		select {
+		case it := <-l.inbox:
+			if a, ok := it.ev.(kernel.Arrived); ok {
+				it.sink.Finish(stopped(a.Request.ID))
+			}
+		default:
+			return
+		}
+	}
 }
