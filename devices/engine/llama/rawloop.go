@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	yz "github.com/hybridgroup/yzma/pkg/llama"
+
 	"ieg"
 	"ieg/cgo/llamax"
 	"ieg/devices/engine"
@@ -78,7 +80,12 @@ func (r *Raw) Close() {
 	r.l.freeModel()
 }
 
-// Prefill computes all prompts anew and returns how long it took.
+// rawShare is the least common start of prompts that is copied, not computed,
+// in the streams layout, where each slot has cells of its own all the same.
+const rawShare = 512
+
+// Prefill computes all prompts anew and returns how long it took. Prompts that
+// begin like the first one are copied from it as far as rawShare allows.
 func (r *Raw) Prefill() (time.Duration, error) {
 	for s := range r.prompts {
 		r.c.trim(int32(s), 0)
@@ -87,7 +94,7 @@ func (r *Raw) Prefill() (time.Duration, error) {
 	b := r.c.batch
 	started := time.Now()
 	for s, prompt := range r.prompts {
-		for from := 0; from < len(prompt); from += stepTokens {
+		for from := r.share(s); from < len(prompt); from += stepTokens {
 			part := prompt[from:min(from+stepTokens, len(prompt))]
 			b.n = 0
 			for i, t := range part {
@@ -101,6 +108,22 @@ func (r *Raw) Prefill() (time.Duration, error) {
 	}
 	r.first = slices.Clone(r.last)
 	return time.Since(started), nil
+}
+
+// share copies the common start of a prompt and the first one and returns its
+// length.
+func (r *Raw) share(s int) int {
+	first, prompt := r.prompts[0], r.prompts[s]
+	n := 0
+	for n < min(len(first), len(prompt)-1) && first[n] == prompt[n] {
+		n++
+	}
+	if s == 0 || n < rawShare || r.c.shape.layout != ieg.Streams {
+		return 0
+	}
+	_ = yz.MemorySeqCp(r.c.mem, 0, yz.SeqId(s), -1, -1)
+	r.c.trim(int32(s), int32(n))
+	return n
 }
 
 // Decode draws n tokens of each sequence and returns how long it took. tokens
