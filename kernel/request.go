@@ -123,16 +123,35 @@ func (m *Machine) admissible(r *request) error {
 	if known == nil {
 		return fmt.Errorf("%w: %q", ieg.ErrNoModel, r.spec.Model)
 	}
+	if m.crowded(r) {
+		r.engine = known // for the time to try again
+		return known.busy()
+	}
 	if err := m.bear(r, known); err != nil {
 		return err
 	}
 	switch e := r.engine; {
 	case e.waiting.Len()+r.spec.N > m.cfg.WaitingMax:
-		return fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), e.model)
+		return e.busy()
 	case e.pool != nil && int32(len(r.spec.Prompt)) > e.promptMax(r.spec.Kind):
 		return fmt.Errorf("%w: the prompt has %d tokens, %q takes %d", ieg.ErrContextLength, len(r.spec.Prompt), e.model, e.promptMax(r.spec.Kind))
 	}
 	return nil
+}
+
+// crowded tells that no engine of the model has room in its queue: the request
+// is refused before any work is spent on it.
+func (m *Machine) crowded(r *request) bool {
+	for _, e := range m.engines {
+		if e.model == r.spec.Model && e.usable() && e.waiting.Len()+r.spec.N <= m.cfg.WaitingMax {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *engine) busy() error {
+	return fmt.Errorf("%w: %d sequences are waiting for %q", ieg.ErrBusy, e.waiting.Len(), e.model)
 }
 
 // backlog is the time of the uncomputed known tokens ahead of a new request.

@@ -3,6 +3,7 @@ package kernel
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,14 @@ func (s *steady) take() {
 	}
 }
 
+// crowd lets n more requests arrive, which find no row.
+func (s *steady) crowd(n int) {
+	for i := range n {
+		s.apply(Arrived{Request: &ieg.Request{ID: ieg.RequestID(1e6 + i), Model: "m", N: 1,
+			Prompt: []ieg.Token{ieg.Token(i % 256), 1, 2, 3, 4}, MaxTokens: 9, Deadline: ieg.Never}})
+	}
+}
+
 // step reports what the engine did, and takes the next batch.
 func (s *steady) step() {
 	s.now += ieg.Time(time.Millisecond)
@@ -100,10 +109,14 @@ func BenchmarkStep256(b *testing.B) {
 		{"streams/asked", ieg.Streams, 0},
 		{"unified/granted", ieg.Unified, GrantSteps},
 		{"unified/asked", ieg.Unified, 0},
+		{"unified/asked/2000 waiting", ieg.Unified, 0},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			const steps = 20_000
 			s := newSteady(b, c.layout, 256, c.grant, steps*2)
+			if strings.HasSuffix(c.name, "waiting") {
+				s.crowd(2000)
+			}
 			for range 200 {
 				s.step()
 			}
