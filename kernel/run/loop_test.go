@@ -78,7 +78,7 @@ func (f *fake) Submit(b *ieg.Batch) error {
 // compute reports the step and its repeats.
 func (f *fake) compute(b ieg.Batch, halt chan struct{}) {
 	for repeat := int32(0); ; repeat++ {
-		time.Sleep(f.took)
+		<-time.After(f.took)
 		d := &ieg.StepDone{Engine: 1, Epoch: b.Epoch, Step: b.Step, Repeat: repeat, Took: f.took, Last: repeat == b.Grant}
 		select {
 		case <-halt:
@@ -194,7 +194,7 @@ func (w *world) submit(s *sink, n int, max int32) *run.Handle {
 // read before the loop goes on.
 func (w *world) pass(d time.Duration) {
 	_ = w.loop.Inspect(w.t.Context(), func(*kernel.Machine) {})
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 
