@@ -35,7 +35,7 @@ type flying struct {
 type args struct {
 	engine, id, n, max, slots, ctx, cells, step, ubatch, stop, wait, took, deadline, need, free, grant, waiting int
 	model, device, class, prompt, tenant, layout, reason, kind                                                  string
-	final, force                                                                                                 bool
+	final, force                                                                                                bool
 }
 
 func (s *story) args(d *datadriven.TestData) (a args) {
