@@ -69,11 +69,15 @@ func longPrompt(ctx context.Context, e *Env) ([]report.Row, error) {
 	}
 	var gaps, ttft, rates []float64
 	for round := range e.Rounds {
-		a, err := intrude(ctx, p.ours, uint64(round))
+		long, err := tokensOf(ctx, p.ours, 9000+uint64(round), 4000)
+		if err != nil {
+			return rows, err
+		}
+		a, err := intrude(ctx, p.ours, long, uint64(round))
 		if err != nil {
 			return rows, fmt.Errorf("ieg: %w", err)
 		}
-		b, err := intrude(ctx, p.theirs, uint64(round))
+		b, err := intrude(ctx, p.theirs, long, uint64(round))
 		if err != nil {
 			return rows, fmt.Errorf("llama-server: %w", err)
 		}
@@ -98,11 +102,7 @@ type intrusion struct {
 
 // intrude lets seven chats run for a while, sends the long prompt, and ends
 // the chats when it has been answered.
-func intrude(ctx context.Context, c *load.Client, seed uint64) (intrusion, error) {
-	long, err := tokensOf(ctx, c, 9000+seed, 4000)
-	if err != nil {
-		return intrusion{}, err
-	}
+func intrude(ctx context.Context, c *load.Client, long []int, seed uint64) (intrusion, error) {
 	chatCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	bodies := make([]load.Body, 7)

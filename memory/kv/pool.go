@@ -151,14 +151,13 @@ type Grant struct {
 // and appends to ops what the engine must do. It reuses the match m, which
 // must be fresh. False: every row has an owner.
 //
-// A matched idle row is taken over in place when the match covers all of it
-// or when it is the one that would be given up anyhow; else it is copied, so
-// that its rest stays useful.
+// A matched idle row is taken over in place when what it loses by that, its
+// tokens beyond the match, is no more than the row that a copy would overwrite
+// holds; else it is copied, so that its rest stays useful.
 func (p *Pool) Acquire(seq ieg.SeqID, tokens []ieg.Token, tenant string, m Match, now ieg.Time, ops []ieg.KVOp) (Grant, []ieg.KVOp, bool) {
 	victim := p.victim(m.Slot)
 	inPlace := m.Slot != ieg.NoSlot && p.rows[m.Slot].Owner == 0 &&
-		(victim == ieg.NoSlot || m.N == p.rows[m.Slot].Computed ||
-			!p.rows[victim].empty() && p.rows[m.Slot].Used <= p.rows[victim].Used)
+		(victim == ieg.NoSlot || p.rows[m.Slot].Computed-m.N <= p.rows[victim].Computed)
 	if victim == ieg.NoSlot && !inPlace {
 		return Grant{Slot: ieg.NoSlot}, ops, false
 	}
