@@ -109,8 +109,11 @@ type EngineInfo struct {
 	// StepTokens is the most tokens of a batch; UBatch of one pass inside it.
 	StepTokens int32 `json:"step_tokens"`
 	UBatch     int32 `json:"ubatch"`
-	Threads    int   `json:"threads"`
-	Prefixes   bool  `json:"prefixes"` // slots may be trimmed and copied
+	// Tile is the chunk size in whose multiples a sequence's prompt is
+	// cheapest to compute, by a wide margin in long contexts; 0: any size.
+	Tile     int32 `json:"tile,omitempty"`
+	Threads  int   `json:"threads"`
+	Prefixes bool  `json:"prefixes"` // slots may be trimmed and copied
 
 	WeightBytes  int64 `json:"weight_bytes_resident"`
 	KVBytes      int64 `json:"kv_bytes"`

@@ -26,7 +26,7 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 			return
 		}
 		e.failed, e.aborts = 0, 0
-		e.settleStep(done.Took)
+		e.settleStep(m.cfg.Pace, done.Took)
 		m.totals.Steps++
 		share := done.Took / time.Duration(max(len(f.work), 1))
 		for i := range f.work {

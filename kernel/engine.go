@@ -73,6 +73,11 @@ type engine struct {
 	ahead  int64 // uncomputed known tokens of all sequences
 	doomed bool  // it is being killed: no step until it is ready again
 	idle   bool  // it had no work when it was last looked at
+	// due is the device time that running streams are owed for the chunks
+	// that were computed without them; tiled: the step in flight is such a
+	// chunk.
+	due    time.Duration
+	tiled  bool
 	solo   bool  // its last step was an embedding that fits beside no decode
 	awaits int   // sequences that await a prefix, as of the last admission
 	owed   int32 // uncomputed known tokens of the running ones, while admitting

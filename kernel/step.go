@@ -94,6 +94,8 @@ func (m *Machine) compose(e *engine) {
 	m.ensureCells(e)
 	if s := e.alone(); s != nil {
 		m.work(e, s, s.gap())
+	} else if s, n := e.tile(); s != nil {
+		m.work(e, s, n)
 	} else {
 		d, class := m.decode(e)
 		m.chunks(e, d, class)
@@ -144,6 +146,49 @@ func (e *engine) alone() *seq {
 	}
 	e.solo = true
 	return s
+}
+
+// tile is a chunk of a long prompt that runs without the decodes, because the
+// engine computes whole tiles far cheaper and a tile shared with decodes is
+// none. Afterwards the streams are owed their share of the time; until it is
+// paid there is no next one. Without decodes prompts need no turns.
+func (e *engine) tile() (*seq, int32) {
+	e.tiled = false
+	s := e.firstPrompt()
+	if s == nil || !e.long(s) {
+		return nil, 0
+	}
+	if !slices.ContainsFunc(e.running, (*seq).decodes) {
+		e.due = 0
+		return nil, 0
+	}
+	n := e.info.Tile
+	if e.info.Layout == ieg.Unified {
+		n = min(n, e.pool.Free())
+	}
+	if e.due > 0 || n <= 0 {
+		return nil, 0
+	}
+	e.tiled = true
+	return s, n
+}
+
+// long tells whether the sequence's prompt goes by tiles.
+func (e *engine) long(s *seq) bool {
+	return e.info.Tile > 1 && s.gap() >= e.info.Tile && s.req.spec.Kind == ieg.Generate
+}
+
+// pay settles what streams are owed with the step that ended.
+func (e *engine) pay(p sched.Pace, took time.Duration) {
+	l := &e.flight.load
+	switch {
+	case e.tiled:
+		e.due += sched.Share(1-p.PrefillShare, took)
+		e.tiled = false
+	case l.Seqs > 0:
+		decode := sched.Seconds(e.profile.Speed().Step(cost.Step{Seqs: l.Seqs, KVTokens: l.KVTokens}))
+		e.due = max(e.due-min(decode, took), 0)
+	}
 }
 
 // decode adds all sequences that advance by one token and returns their number
@@ -213,7 +258,7 @@ func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
 	e.prompts = e.prompts[:0]
 	total := int32(0)
 	for _, s := range e.running {
-		if s.prompt() {
+		if s.prompt() && !(d > 0 && e.long(s)) {
 			e.prompts = append(e.prompts, s)
 			total += s.gap()
 		}
@@ -244,7 +289,7 @@ func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
 // chunk is the number of prompt tokens for a step of d decodes, of total that
 // could be computed, and the most that there is room for.
 func (m *Machine) chunk(e *engine, d int, class ieg.Class, total int32) (n, room int32) {
-	l := sched.Load{Step: e.flight.load, Class: class, Past: e.prompts[0].computed, UBatch: int(e.info.UBatch)}
+	l := sched.Load{Step: e.flight.load, Class: class, Past: e.prompts[0].computed, UBatch: int(e.pass())}
 	room = e.info.StepTokens - int32(d)
 	n = int32(m.cfg.Pace.Chunk(e.profile.Speed(), l, int(room)))
 	if e.info.Layout == ieg.Streams {
@@ -259,6 +304,15 @@ func (m *Machine) chunk(e *engine, d int, class ieg.Class, total int32) (n, room
 	}
 	free := e.pool.Free() - int32(d)
 	return min(n, free), min(room, free)
+}
+
+// pass is the number of tokens in whose multiples prompts are computed when no
+// stream runs.
+func (e *engine) pass() int32 {
+	if e.info.Tile > 1 {
+		return e.info.Tile
+	}
+	return e.info.UBatch
 }
 
 func (m *Machine) work(e *engine, s *seq, n int32) {
@@ -334,6 +388,12 @@ func (m *Machine) grant(e *engine) int32 {
 	if e.info.Layout == ieg.Unified {
 		g = min(g, (e.pool.Free()-d)/d)
 	}
+	if e.due > 0 {
+		step := max(sched.Seconds(e.profile.Speed().Step(e.flight.load)), 1)
+		if s := e.firstPrompt(); s != nil && e.long(s) {
+			g = min(g, int32(e.due/step))
+		}
+	}
 	for _, o := range m.engines {
 		if o != e && o.device == e.device && o.pool != nil && o.hasWork() {
 			g = min(g, SharedGrant)
@@ -362,7 +422,8 @@ func (m *Machine) collectRent(e *engine) {
 }
 
 // settleStep folds the measured time of a step into the engine's pace.
-func (e *engine) settleStep(took time.Duration) {
+func (e *engine) settleStep(p sched.Pace, took time.Duration) {
+	e.pay(p, took)
 	e.profile.Observe(e.flight.load, took.Seconds())
 	e.served += took
 	e.steps++

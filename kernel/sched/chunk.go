@@ -47,9 +47,9 @@ func (p Pace) Chunk(s cost.Speed, l Load, most int) int {
 		return p.passes(s, l, most)
 	}
 	decode := Seconds(s.Step(l.Step))
-	room := share(p.PrefillShare, decode)
+	room := Share(p.PrefillShare, decode)
 	if itl := p.ITL[l.Class]; itl > 0 && decode*5/4 <= itl {
-		room = max(itl-decode, share(p.PrefillShareMin, decode))
+		room = max(itl-decode, Share(p.PrefillShareMin, decode))
 	} else if itl == 0 {
 		room = GapMax
 	}
@@ -74,8 +74,8 @@ func (p Pace) passes(s cost.Speed, l Load, most int) int {
 	return min(max(n/l.UBatch, 1)*l.UBatch, most)
 }
 
-// share is the time that makes up part f of a step whose rest takes d.
-func share(f float64, d time.Duration) time.Duration {
+// Share is the time that makes up part f of a step whose rest takes d.
+func Share(f float64, d time.Duration) time.Duration {
 	return time.Duration(f / (1 - f) * float64(d))
 }
 
