@@ -45,9 +45,11 @@ func (c *child) start() {
 	c.epoch++
 	c.runner, c.info = r, r.Info()
 	c.info.ID, c.info.Epoch, c.info.Device = c.id, c.epoch, c.cfg.Device
+	c.info.Tile = c.cfg.Tile
 	if c.cfg.StepTokens > 0 {
 		c.info.StepTokens = c.cfg.StepTokens
 		c.info.UBatch = min(c.info.UBatch, c.info.StepTokens)
+		c.info.Tile = min(c.info.Tile, c.info.StepTokens)
 	}
 	c.tokens = make([]int32, c.info.Slots)
 	c.later(c.cfg.LoadTime, func() { c.w.apply(kernel.EngineReady{Info: c.info}) })

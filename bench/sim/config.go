@@ -37,6 +37,8 @@ type Engine struct {
 	Spec   engine.LoadSpec // of the synthetic engine
 	// StepTokens lowers the engine's own bound; 0: its own.
 	StepTokens int32
+	// Tile is the chunk size that the engine says is cheapest; 0: any.
+	Tile int32
 	// LoadTime is from the start of an incarnation to its readiness, Latency
 	// from the end of a step to its report and from a batch to its start.
 	LoadTime, Latency time.Duration

@@ -87,6 +87,7 @@ func vary(cfg *Config, rng *rand.Rand) {
 		e.Spec.Slots = int32(1 + rng.IntN(12))
 		e.Spec.Layout = []string{"unified", "streams"}[rng.IntN(2)]
 		e.StepTokens = []int32{0, 1, 8, 64, 300}[rng.IntN(5)]
+		e.Tile = []int32{0, 0, 4, 16, 64}[rng.IntN(5)]
 		s.Cells = 0
 		if rng.IntN(2) == 0 {
 			// Tight: the longest request fits by itself, hardly anything beside.
