@@ -162,7 +162,7 @@ func (e *engine) tile() (*seq, int32) {
 		e.due = 0
 		return nil, 0
 	}
-	n := e.info.Tile
+	n := e.piece(s)
 	if e.info.Layout == ieg.Unified {
 		n = min(n, e.pool.Free())
 	}
@@ -176,6 +176,15 @@ func (e *engine) tile() (*seq, int32) {
 // long tells whether the sequence's prompt goes by tiles.
 func (e *engine) long(s *seq) bool {
 	return e.info.Tile > 1 && s.gap() >= e.info.Tile && s.req.spec.Kind == ieg.Generate
+}
+
+// piece is the next part of a long prompt: what makes the rest whole tiles,
+// since a part of a tile costs least where the context is short; then a tile.
+func (e *engine) piece(s *seq) int32 {
+	if rest := s.gap() % e.info.Tile; rest > 0 {
+		return rest
+	}
+	return e.info.Tile
 }
 
 // pay settles what streams are owed with the step that ended.
@@ -270,6 +279,11 @@ func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
 	left, room := m.chunk(e, d, class, total)
 	for i, s := range e.prompts {
 		n := min(s.gap(), left)
+		if e.long(s) && left >= e.info.Tile {
+			if n = e.piece(s); n == e.info.Tile {
+				n = min(s.gap(), left/n*n)
+			}
+		}
 		if s.req.spec.Kind == ieg.Embed && n < s.gap() {
 			// It can't be split: the first one may exceed the chunk.
 			if i > 0 || s.gap() > room {

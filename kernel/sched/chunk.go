@@ -23,7 +23,7 @@ type Pace struct {
 func DefaultPace() Pace {
 	return Pace{
 		ITL:             [ieg.NumClasses]time.Duration{ieg.P0: 20 * time.Millisecond, ieg.P1: 50 * time.Millisecond},
-		PrefillShare:    0.68,
+		PrefillShare:    0.69,
 		PrefillShareMin: 0.5,
 	}
 }
