@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"ieg/bench/load"
 	"ieg/bench/serve"
-	"ieg/devices/engine/lib"
 )
 
 // faultSlack widens the bounds of this test: it shares its machine with
@@ -24,21 +22,7 @@ const faultSlack = 4
 // streams decode. Twice each stream goes on where it was; a request that saw
 // two deaths is failed and says so.
 func TestEngineDeathsUnderLoad(t *testing.T) {
-	cache, err := lib.CacheDir()
-	if err != nil {
-		t.Skip(err)
-	}
-	if _, err := lib.Dir(cache); err != nil {
-		t.Skipf("no libraries: %v", err)
-	}
-	model := firstModel(cache)
-	if model == "" {
-		t.Skipf("no model in %s; run: make models", modelDir(cache))
-	}
-	path, err := exec.LookPath("ieg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, cache, model := realEngine(t)
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
