@@ -25,9 +25,10 @@ type Client struct {
 	http    http.Client
 }
 
-// New returns a client whose connections are kept for reuse.
+// New returns a client that opens a connection per request: a server may end
+// an idle one at the moment it is used again, which is no fault of either.
 func New(base string) *Client {
-	t := &http.Transport{MaxIdleConnsPerHost: 512, DisableCompression: true}
+	t := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 	return &Client{Base: base, http: http.Client{Transport: t}}
 }
 
