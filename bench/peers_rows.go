@@ -238,17 +238,16 @@ func sharing(seed uint64, n int) []load.Body {
 	return out
 }
 
-// excess is tokens prefilled ÷ unique tokens: the first chat's whole prompt
-// and, of each other, what follows the common start.
+// excess is tokens prefilled ÷ unique tokens: the common start once, which is
+// what the median chat did not compute, and of each chat what follows it.
 func excess(ts []*load.Trace) float64 {
 	var computed, unique float64
-	common := 1e9
+	var cached []float64
 	for _, t := range ts {
 		computed += float64(t.Usage.PromptTokens - t.Usage.Details.Cached)
-		if c := float64(t.Usage.Details.Cached); c > 0 {
-			common = min(common, c)
-		}
+		cached = append(cached, float64(t.Usage.Details.Cached))
 	}
+	common := report.Median(cached)
 	for _, t := range ts {
 		unique += float64(t.Usage.PromptTokens) - common
 	}
