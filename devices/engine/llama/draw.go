@@ -2,6 +2,7 @@ package llama
 
 import (
 	"math"
+	"sync"
 
 	"ieg"
 	"ieg/devices/engine/llama/sample"
@@ -9,13 +10,43 @@ import (
 
 // drawer is the working memory of draws.
 type drawer struct {
+	vocab   int
 	scratch *sample.Scratch
 	allowed []ieg.Token
-	row     []float32
+	row     []float32 // made for the first grammar
 }
 
 func newDrawer(vocab int) *drawer {
-	return &drawer{scratch: sample.NewScratch(vocab), row: make([]float32, vocab)}
+	return &drawer{vocab: vocab, scratch: sample.NewScratch(vocab)}
+}
+
+// rowsPerDrawer is the number of rows from which another thread draws too: to
+// wake it costs as much as a few draws.
+const rowsPerDrawer = 4
+
+// drawAll draws for the works that r.rowOf names, on the engine's threads,
+// which are idle between two passes.
+func (r *Runner) drawAll(rows int) {
+	n := min(len(r.drawers), rows/rowsPerDrawer)
+	if n <= 1 {
+		r.drawShare(0, 1)
+		return
+	}
+	var wg sync.WaitGroup
+	for k := 1; k < n; k++ {
+		wg.Go(func() { r.drawShare(k, n) })
+	}
+	r.drawShare(0, n)
+	wg.Wait()
+}
+
+// drawShare draws every n-th row from the k-th on.
+func (r *Runner) drawShare(k, n int) {
+	for _, i := range r.order {
+		if row := r.rowOf[i]; row >= 0 && row%n == k {
+			r.drawers[k].finish(r, r.picked[i], r.logits[row*r.vocab.n:(row+1)*r.vocab.n], &r.results[i])
+		}
+	}
 }
 
 // draw draws the next token of a sequence from its row of logits, which it
@@ -63,6 +94,9 @@ func (d *drawer) draw(q *sequence, logits []float32) ieg.Token {
 // drawAllowed draws among all tokens that the grammar allows.
 func (d *drawer) drawAllowed(q *sequence, logits []float32, at int32) ieg.Token {
 	d.allowed = q.guard.all(d.allowed[:0])
+	if d.row == nil {
+		d.row = make([]float32, d.vocab)
+	}
 	for i := range d.row {
 		d.row[i] = float32(math.Inf(-1))
 	}

@@ -130,7 +130,7 @@ func (d *guard) all(dst []ieg.Token) []ieg.Token {
 		return dst
 	}
 	// Cut short, the list is still right, only not whole.
-	dst, _ = d.v.forGrammar().Allowed(d.st, dst)
+	dst, _ = d.v.sorted().Allowed(d.st, dst)
 	if d.special {
 		for t, hidden := range d.v.hidden {
 			if hidden && !d.v.end[t] && d.allows(ieg.Token(t)) {

@@ -30,16 +30,17 @@ var _ engine.Loader = Load
 
 // loading is a load under way.
 type loading struct {
-	spec    *engine.LoadSpec
-	file    *modelFile
-	lib     *library
-	model   yz.Model
-	dev     yz.GGMLBackendDevice
-	kvType  yz.GGMLType
-	info    ieg.EngineInfo
-	size    sizing
-	threads int
-	abort   *llamax.Flag
+	tokenBytes int64 // KV of a token
+	spec       *engine.LoadSpec
+	file       *modelFile
+	lib        *library
+	model      yz.Model
+	dev        yz.GGMLBackendDevice
+	kvType     yz.GGMLType
+	info       ieg.EngineInfo
+	size       sizing
+	threads    int
+	abort      *llamax.Flag
 }
 
 func load(ctx context.Context, spec *engine.LoadSpec, progress func(float64)) (r *Runner, err error) {
@@ -70,7 +71,9 @@ func load(ctx context.Context, spec *engine.LoadSpec, progress func(float64)) (r
 		return r, err
 	}
 	r.vocab.describe(&l.info.Model)
-	r.drawer = newDrawer(r.vocab.n)
+	for range l.threads {
+		r.drawers = append(r.drawers, newDrawer(r.vocab.n))
+	}
 	if err = l.contexts(ctx, r); err != nil {
 		return r, err
 	}
@@ -204,6 +207,7 @@ func (l *loading) contexts(ctx context.Context, r *Runner) error {
 }
 
 func (l *loading) generation(ctx context.Context, r *Runner, tokenBytes int64) error {
+	l.tokenBytes = tokenBytes
 	m := &l.info.Model
 	var err error
 	if l.size, err = size(l.spec, m, tokenBytes, budget(l.spec, l.dev)); err != nil {
@@ -228,6 +232,9 @@ func (l *loading) generation(ctx context.Context, r *Runner, tokenBytes int64) e
 		l.info.SlotTokens = l.spec.Context
 	}
 	l.info.Prefixes = true
+	if s.flash && l.info.Backend == "CPU" && !quantised(l.kvType) {
+		l.info.Tile = flashTile
+	}
 	l.info.KVBytes = tokenBytes * int64(s.cells)
 	return nil
 }

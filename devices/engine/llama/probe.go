@@ -154,11 +154,15 @@ func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, 
 // computed prompt tokens for each. Less is better.
 func score(p ieg.LayoutProbe) float64 { return 2/p.PrefillTPS + 1/p.DecodeTPS }
 
-// probe measures one layout in a small context.
+// probe measures one layout with contexts as deep as this engine's may get:
+// what is fastest for short ones can be slowest for long ones.
 func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap int, err error) {
 	s := l.shapeFor(layout, flash)
 	s.slots = min(s.slots, probeSlots)
-	per := min(l.size.slotTokens, probeTokens+slotStep)
+	per := min(l.size.slotTokens, probeTokens)
+	if most := int32(probeBytes / max(l.tokenBytes*int64(s.slots), 1)); per > most {
+		per = max(most/slotStep*slotStep, 2*slotStep)
+	}
 	s.slotTokens, s.cells = per, per*s.slots
 	c, err := newContext(l.lib, l.model, s, l.abort)
 	if err != nil {
@@ -168,7 +172,8 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	t := &probeRun{c: c, n: int(min(probePrefill, per/2)), vocab: int32(yz.VocabNTokens(yz.ModelGetVocab(l.model)))}
 	t.prefill(8) // the first pass reads the weights
 	prefill := t.prefill(t.n)
-	t.context(int(per - slotStep))
+	t.context(int(per - max(slotStep, per/4)))
+	deep := t.chunk(t.n)
 	many := t.steps(int(s.slots))
 	one := t.steps(1)
 	if t.code != decodeOK {
@@ -176,7 +181,7 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	}
 	p = ieg.LayoutProbe{
 		Layout: layout, FlashAttn: flash, KVType: l.info.KVType,
-		PrefillTPS: float64(t.n) / prefill.Seconds(), DecodeTPS: float64(s.slots) / many.Seconds(),
+		PrefillTPS: float64(2*t.n) / (prefill + deep).Seconds(), DecodeTPS: float64(s.slots) / many.Seconds(),
 	}
 	// A step takes a fixed part and a part per row: fixed + rows × row.
 	if row := (many - one).Seconds() / float64(s.slots-1); s.slots > 1 && row > 0 {
@@ -203,6 +208,18 @@ func (t *probeRun) prefill(n int) time.Duration {
 		b.add(ieg.Token((7+13*i)%int(t.vocab)), int32(i), 0, i == n-1)
 	}
 	return t.decode()
+}
+
+// chunk computes n tokens behind the context of slot 0 and takes them back.
+func (t *probeRun) chunk(n int) time.Duration {
+	b := t.c.batch
+	b.n = 0
+	for i := range n {
+		b.add(ieg.Token((7+13*i)%int(t.vocab)), int32(t.at+i), 0, i == n-1)
+	}
+	took := t.decode()
+	t.c.trim(0, int32(t.at))
+	return took
 }
 
 // context gives all slots a context of want tokens, or of n.

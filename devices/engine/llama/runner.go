@@ -22,7 +22,7 @@ type Runner struct {
 	slots    *slots
 	seqs     map[ieg.SeqID]*sequence
 	grammars grammars
-	drawer   *drawer
+	drawers  []*drawer // one for each thread
 	// fillGap is the longest gap between slots that is filled.
 	fillGap     int
 	embedDim    int32
@@ -32,6 +32,9 @@ type Runner struct {
 	order, embeds []int
 	picked        []*sequence
 	fillers       []ieg.Slot
+	rowOf         []int // row of logits of each work, -1: none
+	logits        []float32
+	results       []ieg.SeqResult
 
 	abort   *llamax.Flag
 	abortMu sync.Mutex

@@ -180,24 +180,27 @@ func (r *Runner) compute(work []ieg.Work, done *ieg.StepDone) error {
 			return fmt.Errorf("slot %d: can't drop a filling row", s)
 		}
 	}
-	var logits []float32
 	if rows > 0 {
-		if logits = r.gen.logits(rows, r.vocab.n); logits == nil {
+		if r.logits = r.gen.logits(rows, r.vocab.n); r.logits == nil {
 			return fmt.Errorf("the library gave no logits")
 		}
 	}
+	r.rowOf = slices.Grow(r.rowOf[:0], len(work))[:len(work)]
 	row := 0
 	for _, i := range r.order {
-		w, res, q := &work[i], &done.Results[i], r.picked[i]
+		w, res := &work[i], &done.Results[i]
 		r.slots.tokens[w.Slot] = w.Start + w.N
 		*res = ieg.SeqResult{Seq: w.Seq, Computed: w.N, Text: res.Text[:0], Logprob: res.Logprob}
-		lp := res.Logprob
-		res.Logprob = nil
+		r.rowOf[i] = -1
 		if w.Sample {
-			r.sample(q, logits[row*r.vocab.n:(row+1)*r.vocab.n], res, lp)
+			r.rowOf[i] = row
 			row++
+		} else {
+			res.Logprob = nil
 		}
 	}
+	r.results = done.Results
+	r.drawAll(rows)
 	return nil
 }
 
@@ -266,20 +269,23 @@ func (r *Runner) rollBack(work []ieg.Work, code int32, done *ieg.StepDone) error
 	return fmt.Errorf("llama.cpp failed with code %d: %s", code, log)
 }
 
-// sample draws a sequence's next token and fills its result.
-func (r *Runner) sample(q *sequence, logits []float32, res *ieg.SeqResult, lp *ieg.Logprob) {
+// finish draws a sequence's next token and fills its result, whose Logprob
+// may hold memory to be used again.
+func (d *drawer) finish(r *Runner, q *sequence, logits []float32, res *ieg.SeqResult) {
+	lp := res.Logprob
+	res.Logprob = nil
 	if q.bad != nil {
 		res.Stop = ieg.StopError
 		return
 	}
-	t := r.drawer.draw(q, logits)
+	t := d.draw(q, logits)
 	if t < 0 {
 		res.Stop = ieg.StopError
 		res.Text = append(res.Text, q.text.Finish()...)
 		return
 	}
 	if q.par.Logprobs >= 0 {
-		res.Logprob = r.drawer.logprob(r.vocab, q, t, lp)
+		res.Logprob = d.logprob(r.vocab, q, t, lp)
 	}
 	shown, stop, stopText := q.take(r.vocab, t)
 	res.Sampled, res.Token = true, t

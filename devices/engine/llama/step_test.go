@@ -41,3 +41,92 @@ func TestEqualsRawLoop(t *testing.T) {
 		}
 	})
 }
+
+// TestThreadsDrawAlike: rows drawn on several threads give the same tokens.
+func TestThreadsDrawAlike(t *testing.T) {
+	spec := tinySpec(t)
+	spec.Slots, spec.Context = 16, 256
+	var want [][]ieg.Token
+	for _, threads := range []int{1, 2} {
+		spec.Threads = threads
+		r := start(t, spec)
+		d := &driver{t: t, r: r}
+		var b ieg.Batch
+		var seqs []*seq
+		for i := range 16 {
+			par := sampled(uint64(i))
+			if i%3 == 0 {
+				par.Grammar = `root ::= [a-z ]{200} "."`
+			}
+			par.Logprobs = int32(i%4) - 1
+			s, begin := d.newSeq(ieg.Slot(i), tokenize(t, r, "a few words"), par, 20)
+			seqs, b.New = append(seqs, s), append(b.New, begin)
+		}
+		for range 20 {
+			b.Work = b.Work[:0]
+			for _, s := range seqs {
+				if s.stop == ieg.NotStopped {
+					b.Work = append(b.Work, s.work(512))
+				}
+			}
+			for i, res := range d.ok(b).Results {
+				seqs[b.Work[i].Slot].took(res)
+			}
+			b.New = nil
+		}
+		for i, s := range seqs {
+			if threads == 1 {
+				want = append(want, s.tokens)
+			} else if !slices.Equal(s.tokens, want[i]) {
+				t.Errorf("sequence %d: %v, alone %v", i, s.tokens, want[i])
+			}
+		}
+	}
+}
+
+// TestStepAllocates: what a step allocates does not grow with its batch.
+func TestStepAllocates(t *testing.T) {
+	spec := tinySpec(t)
+	spec.Slots, spec.Context = 16, 512
+	r := start(t, spec)
+	d := &driver{t: t, r: r}
+	perStep := func(batch int) float64 {
+		var b ieg.Batch
+		var seqs []*seq
+		for i := range batch {
+			par := ieg.Sampling{Temperature: 1, TopP: 0.9, Seed: uint64(i), IgnoreEOS: true, Logprobs: -1, Stop: []string{"\x00"}}
+			s, begin := d.newSeq(ieg.Slot(i), tokenize(t, r, "a few words"), par, 400)
+			seqs, b.New = append(seqs, s), append(b.New, begin)
+		}
+		var done ieg.StepDone
+		step := func() {
+			b.Work = b.Work[:0]
+			for _, s := range seqs {
+				b.Work = append(b.Work, s.work(512))
+			}
+			r.Step(&b, &done)
+			for i, res := range done.Results {
+				seqs[i].held += res.Computed
+				seqs[i].tokens = append(seqs[i].tokens, res.Token)
+			}
+			b.New = nil
+		}
+		for _, s := range seqs {
+			s.tokens = slices.Grow(s.tokens, 400)
+		}
+		for range 100 {
+			step()
+		}
+		n := testing.AllocsPerRun(100, step)
+		for _, s := range seqs {
+			b.Drop = append(b.Drop, s.id)
+		}
+		d.ok(ieg.Batch{Drop: b.Drop})
+		return n
+	}
+	one, many := perStep(1), perStep(16)
+	t.Logf("%v allocations a step of 1, %v of 16", one, many)
+	if many > one+2 || one > 16 {
+		t.Errorf("%v allocations a step of 1, %v of 16", one, many)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
@@ -13,17 +15,17 @@ import (
 	"ieg/devices/engine/llama/gbnf"
 )
 
-// vocab is the model's vocabulary. tokenize and detokenize may be called from
-// any goroutine; the rest belongs to the step loop.
+// vocab is the model's vocabulary. Its methods may be called from any
+// goroutine.
 type vocab struct {
 	h      yz.Vocab
 	x      *llamax.Lib
 	n      int
-	pieces [][]byte // bytes of tokens, filled when first asked for
-	hidden []bool   // control tokens: no text unless asked for
-	end    []bool   // end-of-generation tokens
+	pieces []atomic.Pointer[[]byte] // bytes of tokens, filled when first asked for
+	hidden []bool                   // control tokens: no text unless asked for
+	end    []bool                   // end-of-generation tokens
 	eog    []ieg.Token
-	sorted *gbnf.Vocab // filled with the first grammar
+	sorted func() *gbnf.Vocab // made for the first grammar
 }
 
 // The kinds of tokens in the file's table.
@@ -38,7 +40,8 @@ func newVocab(lib *library, model yz.Model, kinds []int32) (*vocab, error) {
 	if v.n == 0 {
 		return nil, fmt.Errorf("%w: the model has no vocabulary", ieg.ErrUnsupported)
 	}
-	v.pieces, v.hidden, v.end = make([][]byte, v.n), make([]bool, v.n), make([]bool, v.n)
+	v.pieces, v.hidden, v.end = make([]atomic.Pointer[[]byte], v.n), make([]bool, v.n), make([]bool, v.n)
+	v.sorted = sync.OnceValue(v.sort)
 	for t, k := range kinds[:min(len(kinds), v.n)] {
 		v.hidden[t] = k == kindControl || k == kindUnknown
 		if k != 1 && k != 6 && yz.VocabIsEOG(v.h, yz.Token(t)) {
@@ -98,16 +101,13 @@ func (v *vocab) valid(t ieg.Token) bool { return t >= 0 && int(t) < v.n }
 
 // piece is the bytes of a token, control tokens spelled out.
 func (v *vocab) piece(t ieg.Token) []byte {
-	if p := v.pieces[t]; p != nil {
-		return p
+	if p := v.pieces[t].Load(); p != nil {
+		return *p
 	}
 	buf := make([]byte, pieceBytes)
 	n := yz.TokenToPiece(v.h, yz.Token(t), buf, 0, true)
 	p := slices.Clone(buf[:max(n, 0)])
-	if p == nil {
-		p = []byte{}
-	}
-	v.pieces[t] = p
+	v.pieces[t].Store(&p)
 	return p
 }
 
@@ -119,18 +119,15 @@ func (v *vocab) shown(t ieg.Token, special bool) []byte {
 	return v.piece(t)
 }
 
-// forGrammar is the vocabulary sorted for grammars: no end tokens, and no
-// control tokens, whose text would not show.
-func (v *vocab) forGrammar() *gbnf.Vocab {
-	if v.sorted == nil {
-		v.sorted = gbnf.NewVocab(v.n, func(t ieg.Token) []byte {
-			if v.end[t] || v.hidden[t] {
-				return nil
-			}
-			return v.piece(t)
-		})
-	}
-	return v.sorted
+// sort sorts the vocabulary for grammars: no end tokens, and no control
+// tokens, whose text would not show.
+func (v *vocab) sort() *gbnf.Vocab {
+	return gbnf.NewVocab(v.n, func(t ieg.Token) []byte {
+		if v.end[t] || v.hidden[t] {
+			return nil
+		}
+		return v.piece(t)
+	})
 }
 
 // tokenize is Runner's.

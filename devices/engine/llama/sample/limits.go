@@ -6,10 +6,11 @@ const (
 	// below which a token is not considered.
 	floor = -24
 	// highSpan is how far below the likeliest token, in natural-log units,
-	// weights are computed one by one; the tail below takes them from a table
-	// with tailSteps entries per unit, each right within 0.4 %. top_p looks
-	// among the high tokens first; their mass nearly always reaches p.
+	// weights are computed one by one, for the first highMost tokens; all
+	// others take theirs from a table with tailSteps entries per unit, each
+	// right within 0.4 %.
 	highSpan  = 8
+	highMost  = 1024
 	tailSteps = 128
 	// heapMost is the largest top_k that is selected with a heap in one scan;
 	// a larger one is selected by partition.

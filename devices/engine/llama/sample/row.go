@@ -13,6 +13,7 @@ type Scratch struct {
 	ps     []float32 // and their weights
 	part   []float32
 	blocks []float64 // running sums of the weights, one per blockTokens
+	hist   []int32   // tokens by entry of the table
 	best   []Candidate
 	raw    []float32
 }
@@ -20,8 +21,8 @@ type Scratch struct {
 // NewScratch makes room for rows of a vocabulary.
 func NewScratch(vocab int) *Scratch {
 	return &Scratch{
-		ids: make([]int32, 0, vocab), ps: make([]float32, 0, vocab),
-		part:   make([]float32, 0, vocab),
+		ids: make([]int32, 0, highMost), ps: make([]float32, 0, highMost),
+		part: make([]float32, 0, vocab), hist: make([]int32, len(tail)),
 		blocks: make([]float64, 0, vocab/blockTokens+1),
 		best:   make([]Candidate, 0, heapMost), raw: make([]float32, 0, vocab),
 	}
@@ -29,7 +30,7 @@ func NewScratch(vocab int) *Scratch {
 
 // tail holds the weights of the tokens far below the likeliest.
 var tail = func() (t [-floor*tailSteps + 1]float32) {
-	for i := range t {
+	for i := range t[:len(t)-1] { // the last is 0, for all that is below
 		t[i] = float32(math.Exp(-(float64(i) + 0.5) / tailSteps))
 	}
 	return t
@@ -65,14 +66,15 @@ func (s *Sampler) drawRow(w *Scratch, logits []float32, top float32, u float64) 
 	return w.drawNucleus(logits, c, float64(s.par.TopP)*mass, u)
 }
 
-// drawNucleus draws from the likeliest tokens that together weigh want.
+// drawNucleus draws from the likeliest tokens that together weigh want. Most
+// often the high tokens hold them.
 func (w *Scratch) drawNucleus(logits []float32, c scale, want, u float64) ieg.Token {
 	reached := 0.0
 	for _, p := range w.ps {
 		reached += float64(p)
 	}
-	if reached < want {
-		w.all(logits, c)
+	if reached < want || len(w.ps) == highMost {
+		return w.drawFlat(logits, c, want, u)
 	}
 	w.part = append(w.part[:0], w.ps...)
 	least := nucleus(w.part, want)
@@ -95,49 +97,132 @@ func (w *Scratch) drawNucleus(logits []float32, c scale, want, u float64) ieg.To
 	return ieg.Token(last)
 }
 
-// all lists every considered token with its weight.
-func (w *Scratch) all(logits []float32, c scale) {
-	w.ids, w.ps = w.ids[:0], w.ps[:0]
-	for i, v := range logits {
-		if p := c.weight(v); p > 0 {
-			w.ids, w.ps = append(w.ids, int32(i)), append(w.ps, p)
+// drawFlat does the same where the nucleus is large: it counts the tokens by
+// their entry of the table, and decides one by one only in the entry in which
+// the nucleus ends.
+func (w *Scratch) drawFlat(logits []float32, c scale, want, u float64) ieg.Token {
+	clear(w.hist)
+	hist := (*[len(tail)]int32)(w.hist)
+	for _, v := range logits {
+		hist[c.entry(v)]++
+	}
+	last, end, kept := c.last(), uint32(0), 0.0
+	for ; end < last; end++ {
+		m := float64(hist[end]) * float64(tail[end])
+		if kept+m >= want {
+			break
+		}
+		kept += m
+	}
+	w.part = w.part[:0]
+	for _, v := range logits {
+		if c.entry(v) == end {
+			w.part = append(w.part, exp(-(c.top-v)*c.inv))
 		}
 	}
+	if len(w.part) == 0 { // rounding: the whole row is less than want
+		return w.walkFlat(logits, c, end, 0, u*kept)
+	}
+	least := nucleus(w.part, want-kept)
+	for _, p := range w.part {
+		if p >= least {
+			kept += float64(tail[end])
+		}
+	}
+	return w.walkFlat(logits, c, end, least, u*kept)
+}
+
+// walkFlat finds the token at which the running sum passes r, of those in
+// entries before end and those of at least the weight least in it.
+func (w *Scratch) walkFlat(logits []float32, c scale, end uint32, least float32, r float64) ieg.Token {
+	sum, at := 0.0, -1
+	for i, v := range logits {
+		k := c.entry(v)
+		if k > end || k == end && exp(-(c.top-v)*c.inv) < least {
+			continue
+		}
+		at = i
+		if sum += float64(tail[k]); sum > r {
+			break
+		}
+	}
+	return ieg.Token(at)
+}
+
+// entry is the place of a logit in the table; the last one holds 0.
+// Which tokens lie beyond is as good as random, so the bound is taken without
+// a branch.
+func (c scale) entry(v float32) uint32 {
+	const end = uint32(len(tail) - 1)
+	k := uint32(int32((c.top - v) * (c.inv * tailSteps)))
+	beyond := uint32(int32(end-k) >> 31) // all ones if k > end
+	return k&^beyond | end&beyond
+}
+
+// last is the first entry that is not considered.
+func (c scale) last() uint32 {
+	return min(uint32(c.span*tailSteps)+1, uint32(len(tail)-1))
 }
 
 // weigh sums the weights of the row, block by block, and lists the high
 // tokens. It returns the total.
 func (w *Scratch) weigh(logits []float32, c scale) float64 {
-	ids, ps := w.ids[:0], w.ps[:0]
-	w.blocks = w.blocks[:0]
+	w.ids, w.ps, w.blocks = w.ids[:0], w.ps[:0], w.blocks[:0]
 	mass := 0.0
-	top, inv, steps := c.top, c.inv, c.inv*tailSteps
-	last := uint32(min(c.span, -floor) * tailSteps)
 	for from := 0; from < len(logits); from += blockTokens {
 		span := logits[from:min(from+blockTokens, len(logits))]
-		sum := float32(0)
-		for i, v := range span {
-			k := uint32(int32((top - v) * steps))
-			if k >= highSpan*tailSteps {
-				if k <= last && k < uint32(len(tail)) {
-					sum += tail[k]
-				}
-				continue
-			}
-			if d := (top - v) * inv; d <= c.span {
-				p := exp(-d)
-				ids, ps = append(ids, int32(from+i)), append(ps, p)
-				sum += p
-			}
+		if c.span >= -floor {
+			mass += float64(w.weighAll(span, c, int32(from)))
+		} else {
+			mass += float64(w.weighSome(span, c, int32(from)))
 		}
-		mass += float64(sum)
 		w.blocks = append(w.blocks, mass)
 	}
-	w.ids, w.ps = ids, ps
 	return mass
 }
 
-// walk finds the token at which the running sum passes r.
+// weighAll weighs a block without a cut. Four sums run side by side: one
+// alone would wait for each addition to end.
+func (w *Scratch) weighAll(v []float32, c scale, from int32) float32 {
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		b := v[i : i+4 : i+4]
+		k0, k1, k2, k3 := c.entry(b[0]), c.entry(b[1]), c.entry(b[2]), c.entry(b[3])
+		const high = highSpan * tailSteps
+		if int32((k0-high)|(k1-high)|(k2-high)|(k3-high)) >= 0 || len(w.ids) == highMost {
+			s0 += tail[k0]
+			s1 += tail[k1]
+			s2 += tail[k2]
+			s3 += tail[k3]
+			continue
+		}
+		s0 += w.weighSome(b, c, from+int32(i))
+	}
+	return s0 + s1 + s2 + s3 + w.weighSome(v[i:], c, from+int32(i))
+}
+
+// weighSome weighs tokens one by one.
+func (w *Scratch) weighSome(v []float32, c scale, from int32) float32 {
+	sum := float32(0)
+	for i, x := range v {
+		d := (c.top - x) * c.inv
+		if !(d <= c.span) {
+			continue
+		}
+		if d >= highSpan || len(w.ids) == highMost {
+			sum += tail[uint32(d*tailSteps)]
+			continue
+		}
+		p := exp(-d)
+		w.ids, w.ps = append(w.ids, from+int32(i)), append(w.ps, p)
+		sum += p
+	}
+	return sum
+}
+
+// walk finds the token at which the running sum passes r: the block by the
+// running sums, the token by weighing the block's again.
 func (w *Scratch) walk(logits []float32, c scale, r float64) ieg.Token {
 	b, sum := 0, 0.0
 	for b < len(w.blocks)-1 && w.blocks[b] <= r {
