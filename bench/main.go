@@ -45,6 +45,7 @@ ours and theirs in turn, medians over rounds.
   ieg bench --row decode        one group (or a row's name)
   ieg bench --full              large forms: more rounds
   ieg bench --soak              10 minutes of misuse and engine kills
+  ieg bench --table             the last rows as a Markdown table
   ieg bench --list              names
 
 Exit status: 0 every row holds its bound or names what bounds it, 1 one misses,
@@ -61,6 +62,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	soakRun := fs.Bool("soak", false, "clients, cancels, bad bodies and engine kills")
 	minutes := fs.Int("minutes", 10, "length of the soak")
 	rawOnly := fs.Bool("raw-memory", false, "run the raw loop in this process and print its memory (used by the memory row)")
+	table := fs.Bool("table", false, "print the rows of --out as a Markdown table")
 	list := fs.Bool("list", false, "list the groups and their rows")
 	out := fs.String("out", "bench/results.json", "`FILE` for the rows; empty writes none")
 	if err := fs.Parse(args); err != nil {
@@ -71,6 +73,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stdout, "%-12s %s\n             rows: %s\n", g.name, g.help, strings.Join(g.rows, ", "))
 		}
 		return 0
+	}
+	if *table {
+		return printTable(*out, stdout, stderr)
 	}
 	chosen := choose(*only)
 	if len(chosen) == 0 {
@@ -104,6 +109,19 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	return runGroups(ctx, env, chosen, *out, stdout, stderr)
+}
+
+// printTable writes the rows of a file as Markdown.
+func printTable(path string, stdout, stderr io.Writer) int {
+	rows, err := report.Read(path)
+	if err == nil {
+		err = report.Table(stdout, rows)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "ieg bench: %v\n", err)
+		return 3
+	}
+	return 0
 }
 
 func choose(name string) []group {

@@ -2,8 +2,10 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -99,13 +101,24 @@ func (r Row) Line() string {
 	return line
 }
 
+// Read reads the rows of a file.
+func Read(path string) ([]Row, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return nil, fmt.Errorf("%s holds no benchmark rows (%w); move it away and run again", path, err)
+	}
+	return rows, nil
+}
+
 // Write writes the rows as JSON, replacing rows of the same name in the file.
 func Write(path string, rows []Row) error {
-	var old []Row
-	if b, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(b, &old); err != nil {
-			return fmt.Errorf("%s holds no benchmark rows (%w); move it away and run again", path, err)
-		}
+	old, err := Read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	for _, r := range rows {
 		i := slices.IndexFunc(old, func(o Row) bool { return o.Name == r.Name })
