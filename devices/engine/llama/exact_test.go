@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,8 +177,8 @@ func TestAbortRollsBack(t *testing.T) {
 			switch done.Outcome {
 			case ieg.StepAborted:
 				aborted++
-				if !slices.Equal(before, r.slots.tokens) || r.gen.held(0) != before[0] || r.gen.held(1) != before[1] {
-					t.Fatalf("slots hold %v, the library %d and %d; before %v", r.slots.tokens, r.gen.held(0), r.gen.held(1), before)
+				if !slices.Equal(before, r.slots.tokens) || r.slots.held(0) != before[0] || r.slots.held(1) != before[1] {
+					t.Fatalf("slots hold %v, the library %d and %d; before %v", r.slots.tokens, r.slots.held(0), r.slots.held(1), before)
 				}
 				done = d.ok(ieg.Batch{Work: work})
 			case ieg.StepFailed:
@@ -257,12 +258,64 @@ func TestRandomSteps(t *testing.T) {
 				}
 			}
 			for slot, n := range r.slots.tokens {
-				if got := r.gen.held(int32(slot)); got != n {
+				if got := r.slots.held(ieg.Slot(slot)); got != n {
 					t.Fatalf("step %d: slot %d holds %d, accounted %d", step, slot, got, n)
 				}
 			}
 		}
 	})
+}
+
+// TestCompaction: sequences between which gaps persist end up as neighbours,
+// and neither they nor the idle slots notice.
+func TestCompaction(t *testing.T) {
+	spec := tinySpec(t)
+	spec.Slots, spec.Context, spec.Layout, spec.KVType = 8, 256, "streams", "f32"
+	r, calm := start(t, spec), start(t, spec)
+	calm.pass = 0 // no move pays
+	var texts [2][]string
+	for k, e := range []*Runner{r, calm} {
+		d := &driver{t: t, r: e}
+		var seqs []*seq
+		b := ieg.Batch{}
+		for slot := range ieg.Slot(8) {
+			s, begin := d.newSeq(slot, tokenize(t, e, strings.Repeat("some words ", int(slot)+1)), sampled(uint64(slot)), 60)
+			seqs, b.New, b.Work = append(seqs, s), append(b.New, begin), append(b.Work, s.work(512))
+		}
+		for step := range 50 {
+			for i, res := range d.ok(b).Results {
+				seqs[b.Work[i].Slot].took(res)
+			}
+			b = ieg.Batch{}
+			for slot, s := range seqs {
+				if s.stop == ieg.NotStopped && (step < 3 || slot%2 == 0) {
+					b.Work = append(b.Work, s.work(1))
+				}
+			}
+			for slot, n := range e.slots.tokens {
+				if got := e.slots.held(ieg.Slot(slot)); got != n {
+					t.Fatalf("step %d: slot %d holds %d, accounted %d", step, slot, got, n)
+				}
+			}
+		}
+		for slot, s := range seqs { // the idle ones go on
+			for s.stop == ieg.NotStopped && len(s.tokens)-s.prompt < 58 {
+				s.took(d.ok(ieg.Batch{Work: []ieg.Work{{Seq: s.id, Slot: ieg.Slot(slot), Start: s.held, N: 1, Sample: true}}}).Results[0])
+			}
+			texts[k] = append(texts[k], s.text)
+		}
+	}
+	if !slices.Equal(texts[0], texts[1]) {
+		t.Errorf("moved: %q\nnot:   %q", texts[0], texts[1])
+	}
+	var at []int32
+	for slot := 0; slot < 8; slot += 2 {
+		at = append(at, r.slots.seq[slot])
+	}
+	slices.Sort(at)
+	if at[3]-at[0] != 3 || calm.slots.seq[6] != 6 {
+		t.Errorf("the working streams are %v; unmoved %v", at, calm.slots.seq)
+	}
 }
 
 func TestContractBreaches(t *testing.T) {

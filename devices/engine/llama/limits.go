@@ -86,6 +86,21 @@ const (
 	probeSteps = 2
 )
 
+// Limits of moving running sequences together.
+const (
+	// compactAfter is the number of steps in a row with gaps between the
+	// working streams after which one of them is moved.
+	compactAfter = 4
+	// compactPays is the number of further steps in which a move must pay for
+	// itself. It also bounds the pause that a move is.
+	compactPays = 10
+	// passSeconds stands for the fixed time of a pass where it was not
+	// measured.
+	passSeconds = 0.003
+	// keepBlobBytes is the largest export whose memory is kept.
+	keepBlobBytes = 32 << 20
+)
+
 // copyRate, exportRate and importRate are the speeds, in bytes a second, by
 // which the ways of copying KV between streams are compared. They were
 // measured on one core; only their ratio matters.

@@ -57,7 +57,7 @@ func load(ctx context.Context, spec *engine.LoadSpec, progress func(float64)) (r
 	if err := l.weights(ctx, progress); err != nil {
 		return nil, err
 	}
-	r = &Runner{lib: l.lib, model: l.model, abort: l.abort, seqs: map[ieg.SeqID]*sequence{}}
+	r = &Runner{lib: l.lib, model: l.model, abort: l.abort, seqs: map[ieg.SeqID]*sequence{}, pass: passSeconds}
 	defer func() {
 		if err != nil {
 			r.Close()

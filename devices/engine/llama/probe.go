@@ -21,6 +21,8 @@ type choice struct {
 	Key     string            `json:"key"`
 	Probe   []ieg.LayoutProbe `json:"probe"`
 	FillGap int               `json:"fill_gap"`
+	// PassSeconds is the fixed part of a step's time.
+	PassSeconds float64 `json:"pass_seconds"`
 }
 
 // choose picks the layout and flash attention: as asked for, as measured
@@ -51,6 +53,9 @@ func (l *loading) choose(ctx context.Context, r *Runner) (shape, error) {
 		c.save(l.spec.StateDir)
 	}
 	l.info.Probe, r.fillGap = c.Probe, c.FillGap
+	if c.PassSeconds > 0 {
+		r.pass = c.PassSeconds
+	}
 	for _, p := range c.Probe {
 		if p.Chosen {
 			return l.shapeFor(p.Layout, p.FlashAttn), nil
@@ -115,13 +120,13 @@ func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, 
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", ieg.ErrCancelled, ctx.Err())
 		}
-		p, gap, err := l.probe(layout, flash)
+		p, gap, pass, err := l.probe(layout, flash)
 		if err != nil {
 			return err
 		}
 		c.Probe = append(c.Probe, p)
 		if i := len(c.Probe) - 1; best < 0 || score(p) < score(c.Probe[best]) {
-			best, c.FillGap = i, gap
+			best, c.FillGap, c.PassSeconds = i, gap, pass
 		}
 		return nil
 	}
@@ -156,7 +161,7 @@ func score(p ieg.LayoutProbe) float64 { return 2/p.PrefillTPS + 1/p.DecodeTPS }
 
 // probe measures one layout with contexts as deep as this engine's may get:
 // what is fastest for short ones can be slowest for long ones.
-func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap int, err error) {
+func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap int, pass float64, err error) {
 	s := l.shapeFor(layout, flash)
 	s.slots = min(s.slots, probeSlots)
 	per := min(l.size.slotTokens, probeTokens)
@@ -166,7 +171,7 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	s.slotTokens, s.cells = per, per*s.slots
 	c, err := newContext(l.lib, l.model, s, l.abort)
 	if err != nil {
-		return p, 0, err
+		return p, 0, 0, err
 	}
 	defer c.close()
 	t := &probeRun{c: c, n: int(min(probePrefill, per/2)), vocab: int32(yz.VocabNTokens(yz.ModelGetVocab(l.model)))}
@@ -177,7 +182,7 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	many := t.steps(int(s.slots))
 	one := t.steps(1)
 	if t.code != decodeOK {
-		return p, 0, contextError(s, l.lib.log.Take())
+		return p, 0, 0, contextError(s, l.lib.log.Take())
 	}
 	p = ieg.LayoutProbe{
 		Layout: layout, FlashAttn: flash, KVType: l.info.KVType,
@@ -185,9 +190,10 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	}
 	// A step takes a fixed part and a part per row: fixed + rows × row.
 	if row := (many - one).Seconds() / float64(s.slots-1); s.slots > 1 && row > 0 {
-		gap = min(max(int((one.Seconds()-row)/row), 0), fillMost)
+		pass = max(one.Seconds()-row, 0)
+		gap = min(int(pass/row), fillMost)
 	}
-	return p, gap, nil
+	return p, gap, pass, nil
 }
 
 // probeRun times passes in a context.

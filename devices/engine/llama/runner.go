@@ -24,7 +24,11 @@ type Runner struct {
 	grammars grammars
 	drawers  []*drawer // one for each thread
 	// fillGap is the longest gap between slots that is filled.
-	fillGap     int
+	fillGap int
+	// pass is the fixed time of a pass in seconds; gapSteps counts steps with
+	// gaps.
+	pass        float64
+	gapSteps    int
 	embedDim    int32
 	embedTokens int32
 

@@ -9,11 +9,13 @@ import (
 )
 
 // slots is the KV of the slots as the engine accounts it: how many tokens each
-// holds. A slot is the library's sequence of the same number.
+// holds, and which sequence of the library (a stream, in that layout) it is.
 type slots struct {
 	c      *engineContext
 	tokens []int32
-	bytes  int64 // of one token's KV
+	seq    []int32    // of a slot
+	slot   []ieg.Slot // of a sequence
+	bytes  int64      // of one token's KV
 	// deferred: copies between streams wait for the next decode.
 	deferred bool
 	blob     []byte
@@ -21,14 +23,18 @@ type slots struct {
 }
 
 func newSlots(c *engineContext, tokenBytes int64) *slots {
-	return &slots{c: c, tokens: make([]int32, c.shape.slots), bytes: tokenBytes}
+	s := &slots{c: c, tokens: make([]int32, c.shape.slots), bytes: tokenBytes, blobOf: ieg.NoSlot}
+	for i := range c.shape.slots {
+		s.seq, s.slot = append(s.seq, i), append(s.slot, ieg.Slot(i))
+	}
+	return s
 }
 
 func (s *slots) valid(slot ieg.Slot) bool { return slot >= 0 && int(slot) < len(s.tokens) }
 
 // trim keeps the first n tokens of a slot.
 func (s *slots) trim(slot ieg.Slot, n int32) error {
-	if !s.c.trim(int32(slot), n) {
+	if !s.c.trim(s.seq[slot], n) {
 		return fmt.Errorf("slot %d: the library can't keep %d of its %d tokens", slot, n, s.tokens[slot])
 	}
 	s.tokens[slot] = n
@@ -77,13 +83,13 @@ func (s *slots) copy(from, to ieg.Slot, n int32, whole bool) error {
 		if err := s.trim(to, 0); err != nil {
 			return err
 		}
-		_ = yz.MemorySeqCp(s.c.mem, yz.SeqId(from), yz.SeqId(to), 0, yz.Pos(n))
+		_ = yz.MemorySeqCp(s.c.mem, yz.SeqId(s.seq[from]), yz.SeqId(s.seq[to]), 0, yz.Pos(n))
 		s.tokens[to] = n
 		return nil
 	case whole:
 		// The library copies the whole stream, at the next decode; what is
 		// removed until then is removed from the copy.
-		_ = yz.MemorySeqCp(s.c.mem, yz.SeqId(from), yz.SeqId(to), -1, -1)
+		_ = yz.MemorySeqCp(s.c.mem, yz.SeqId(s.seq[from]), yz.SeqId(s.seq[to]), -1, -1)
 		s.deferred = true
 		s.tokens[to] = s.tokens[from]
 		return s.trim(to, n)
@@ -95,23 +101,73 @@ func (s *slots) copy(from, to ieg.Slot, n int32, whole bool) error {
 // from the same slot.
 func (s *slots) copyBytes(from, to ieg.Slot, n int32) error {
 	if s.blobOf != from {
-		size := yz.StateSeqGetSize(s.c.ctx, yz.SeqId(from))
-		if uint64(cap(s.blob)) < size {
-			s.blob = make([]byte, size)
-		}
-		s.blob = s.blob[:size]
-		if got := yz.StateSeqGetData(s.c.ctx, s.blob, yz.SeqId(from)); got != size {
-			return fmt.Errorf("slot %d: exported %d of %d bytes", from, got, size)
+		var err error
+		if s.blob, err = s.export(from, s.blob); err != nil {
+			return err
 		}
 		s.blobOf = from
 	}
-	if got := yz.StateSeqSetData(s.c.ctx, s.blob, yz.SeqId(to)); got != uint64(len(s.blob)) {
+	if err := s.load(to, s.blob); err != nil {
 		s.tokens[to] = 0
-		return fmt.Errorf("slot %d: imported %d of %d bytes from slot %d", to, got, len(s.blob), from)
+		return err
 	}
 	s.tokens[to] = s.tokens[from]
 	return s.trim(to, n)
 }
+
+// export writes a slot's KV into buf, which may be nil or too small.
+func (s *slots) export(slot ieg.Slot, buf []byte) ([]byte, error) {
+	size := yz.StateSeqGetSize(s.c.ctx, yz.SeqId(s.seq[slot]))
+	if uint64(cap(buf)) < size {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	if got := yz.StateSeqGetData(s.c.ctx, buf, yz.SeqId(s.seq[slot])); got != size {
+		return buf, fmt.Errorf("slot %d: exported %d of %d bytes", slot, got, size)
+	}
+	return buf, nil
+}
+
+// load replaces a slot's KV by an export.
+func (s *slots) load(slot ieg.Slot, blob []byte) error {
+	if got := yz.StateSeqSetData(s.c.ctx, blob, yz.SeqId(s.seq[slot])); got != uint64(len(blob)) {
+		return fmt.Errorf("slot %d: imported %d of %d bytes", slot, got, len(blob))
+	}
+	return nil
+}
+
+// swap exchanges the streams of two slots, with what they hold.
+func (s *slots) swap(a, b ieg.Slot) error {
+	blobs := [2][]byte{}
+	for i, slot := range []ieg.Slot{a, b} {
+		if s.tokens[slot] == 0 {
+			continue
+		}
+		var err error
+		if blobs[i], err = s.export(slot, nil); err != nil {
+			return err
+		}
+	}
+	s.seq[a], s.seq[b] = s.seq[b], s.seq[a]
+	s.slot[s.seq[a]], s.slot[s.seq[b]] = a, b
+	for i, slot := range []ieg.Slot{a, b} {
+		held := s.tokens[slot]
+		if held == 0 {
+			if err := s.trim(slot, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.load(slot, blobs[i]); err != nil {
+			s.tokens[slot] = 0
+			return err
+		}
+	}
+	return nil
+}
+
+// held is the number of tokens that the library says a slot holds.
+func (s *slots) held(slot ieg.Slot) int32 { return s.c.held(s.seq[slot]) }
 
 // copyWhole chooses how a batch's copies between streams are made: whole
 // streams by the library, or only the tokens held, by export and import. One
@@ -137,7 +193,11 @@ func (s *slots) copyWhole(ops []ieg.KVOp) bool {
 	return whole <= bytes
 }
 
-// dropBlob frees the export's memory once a batch is done with it.
+// dropBlob forgets the export once a batch is done with it. Its memory is kept
+// if it is small: to fill new memory takes five times as long.
 func (s *slots) dropBlob() {
-	s.blob, s.blobOf = nil, ieg.NoSlot
+	s.blobOf = ieg.NoSlot
+	if cap(s.blob) > keepBlobBytes {
+		s.blob = nil
+	}
 }

@@ -126,13 +126,21 @@ func (r *Runner) plan(work []ieg.Work) error {
 	if rows > r.info.StepTokens {
 		return fmt.Errorf("%d tokens in one batch, at most %d", rows, r.info.StepTokens)
 	}
-	slices.SortFunc(r.order, func(x, y int) int { return int(work[x].Slot - work[y].Slot) })
+	r.sortBySeq(work)
 	for k := 1; k < len(r.order); k++ {
 		if a, b := work[r.order[k-1]], work[r.order[k]]; a.Slot == b.Slot {
 			return fmt.Errorf("sequences %d and %d both work in slot %d", a.Seq, b.Seq, a.Slot)
 		}
 	}
 	return nil
+}
+
+// sortBySeq orders generation by the library's sequences.
+func (r *Runner) sortBySeq(work []ieg.Work) {
+	if r.gen != nil {
+		seq := r.slots.seq
+		slices.SortFunc(r.order, func(x, y int) int { return int(seq[work[x].Slot] - seq[work[y].Slot]) })
+	}
 }
 
 func (r *Runner) checkWork(w *ieg.Work, q *sequence) error {
@@ -169,6 +177,9 @@ func (r *Runner) checkWork(w *ieg.Work, q *sequence) error {
 
 // compute runs the forward pass and draws.
 func (r *Runner) compute(work []ieg.Work, done *ieg.StepDone) error {
+	if err := r.compact(work); err != nil {
+		return err
+	}
 	rows := r.fill(work)
 	code := r.gen.decode()
 	r.slots.deferred = false
@@ -176,8 +187,8 @@ func (r *Runner) compute(work []ieg.Work, done *ieg.StepDone) error {
 		return r.rollBack(work, code, done)
 	}
 	for _, s := range r.fillers {
-		if !r.gen.trim(int32(s), r.slots.tokens[s]) {
-			return fmt.Errorf("slot %d: can't drop a filling row", s)
+		if err := r.slots.trim(s, r.slots.tokens[s]); err != nil {
+			return err
 		}
 	}
 	if rows > 0 {
@@ -216,20 +227,22 @@ func (r *Runner) fill(work []ieg.Work) int {
 	for _, i := range r.order {
 		room -= int(work[i].N)
 	}
-	before := ieg.NoSlot
+	before := int32(-1)
 	for _, i := range r.order {
 		w, q := &work[i], r.picked[i]
-		if gap := int(w.Slot - before - 1); before != ieg.NoSlot && gap > 0 && gap <= min(r.fillGap, room) && r.fillable(before+1, w.Slot) {
-			for s := before + 1; s < w.Slot; s++ {
-				b.add(0, r.slots.tokens[s], int32(s), false)
-				r.fillers = append(r.fillers, s)
+		seq := r.slots.seq[w.Slot]
+		if gap := int(seq - before - 1); before >= 0 && gap > 0 && gap <= min(r.fillGap, room) && r.fillable(before+1, seq) {
+			for s := before + 1; s < seq; s++ {
+				idle := r.slots.slot[s]
+				b.add(0, r.slots.tokens[idle], s, false)
+				r.fillers = append(r.fillers, idle)
 				room--
 			}
 		}
-		before = w.Slot
+		before = seq
 		for k := range w.N {
 			last := k == w.N-1
-			b.add(q.tokens[w.Start+k], w.Start+k, int32(w.Slot), last && w.Sample)
+			b.add(q.tokens[w.Start+k], w.Start+k, seq, last && w.Sample)
 		}
 		if w.Sample {
 			rows++
@@ -238,10 +251,10 @@ func (r *Runner) fill(work []ieg.Work) int {
 	return rows
 }
 
-// fillable tells that the slots in [from, to) have room for a token.
-func (r *Runner) fillable(from, to ieg.Slot) bool {
+// fillable tells that the streams in [from, to) have room for a token.
+func (r *Runner) fillable(from, to int32) bool {
 	for s := from; s < to; s++ {
-		if r.slots.tokens[s] >= r.gen.shape.slotTokens {
+		if r.slots.tokens[r.slots.slot[s]] >= r.gen.shape.slotTokens {
 			return false
 		}
 	}
@@ -252,12 +265,14 @@ func (r *Runner) fillable(from, to ieg.Slot) bool {
 func (r *Runner) rollBack(work []ieg.Work, code int32, done *ieg.StepDone) error {
 	log := r.lib.log.Take()
 	for _, i := range r.order {
-		if w := &work[i]; !r.gen.trim(int32(w.Slot), w.Start) {
-			return fmt.Errorf("slot %d: can't go back to %d tokens", w.Slot, w.Start)
+		if err := r.slots.trim(work[i].Slot, work[i].Start); err != nil {
+			return err
 		}
 	}
 	for _, s := range r.fillers {
-		r.gen.trim(int32(s), r.slots.tokens[s])
+		if err := r.slots.trim(s, r.slots.tokens[s]); err != nil {
+			return err
+		}
 	}
 	switch code {
 	case decodeAborted:
