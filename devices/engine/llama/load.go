@@ -71,11 +71,11 @@ func load(ctx context.Context, spec *engine.LoadSpec, progress func(float64)) (r
 		return r, err
 	}
 	r.vocab.describe(&l.info.Model)
-	for range l.threads {
-		r.drawers = append(r.drawers, newDrawer(r.vocab.n))
-	}
 	if err = l.contexts(ctx, r); err != nil {
 		return r, err
+	}
+	for range min(l.threads, max(int(l.info.Slots)/rowsPerDrawer, 1)) {
+		r.drawers = append(r.drawers, newDrawer(r.vocab.n))
 	}
 	r.info = l.info
 	return r, nil

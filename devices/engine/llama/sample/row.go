@@ -24,7 +24,7 @@ func NewScratch(vocab int) *Scratch {
 		ids: make([]int32, 0, highMost), ps: make([]float32, 0, highMost),
 		part: make([]float32, 0, vocab), hist: make([]int32, len(tail)),
 		blocks: make([]float64, 0, vocab/blockTokens+1),
-		best:   make([]Candidate, 0, heapMost), raw: make([]float32, 0, vocab),
+		best:   make([]Candidate, 0, heapMost),
 	}
 }
 
