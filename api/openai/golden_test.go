@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,11 +177,8 @@ func TestGolden(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			body, script, _ := strings.Cut(d.Input, "\n--\n")
-			var players sync.WaitGroup
 			node := &openaitest.Node{Loaded: testModels(t)}
 			node.Play = func(c *openaitest.Call) {
-				players.Add(1)
-				defer players.Done()
 				play(t, c, script)
 			}
 			s := openai.New(testConfig(), node)
@@ -195,7 +191,7 @@ func TestGolden(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			s.Handler().ServeHTTP(w, r)
-			players.Wait()
+			node.Wait()
 			var b strings.Builder
 			if d.HasArg("show") {
 				for _, c := range node.Calls() {

@@ -23,11 +23,12 @@ type Node struct {
 	// Refuse, if set, may refuse a request in Submit.
 	Refuse func(*ieg.Request) error
 
-	start time.Time
-	once  sync.Once
-	next  atomic.Uint64
-	mu    sync.Mutex
-	calls []*Call
+	start   time.Time
+	once    sync.Once
+	next    atomic.Uint64
+	mu      sync.Mutex
+	calls   []*Call
+	players sync.WaitGroup
 }
 
 // Model is a generative model with ChatML's control tokens. Tokens below 256
@@ -114,10 +115,13 @@ func (n *Node) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error)
 	n.calls = append(n.calls, c)
 	n.mu.Unlock()
 	if n.Play != nil {
-		go n.Play(c)
+		n.players.Go(func() { n.Play(c) })
 	}
 	return (*handle)(c), nil
 }
+
+// Wait returns when every Play that was started has ended.
+func (n *Node) Wait() { n.players.Wait() }
 
 // Calls are the requests submitted so far.
 func (n *Node) Calls() []*Call {

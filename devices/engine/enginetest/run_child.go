@@ -192,6 +192,10 @@ func testStopped(t *testing.T, h *hosted) {
 	if err := unix.Kill(h.up.PID, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// Its threads stop one after the other; the child of this process is
+	// waited for without being reaped.
+	for unix.Waitid(unix.P_PID, h.up.PID, nil, unix.WSTOPPED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
 	s := h.start(0, slices.Repeat(h.prompt, 200_000/len(h.prompt)))
 	h.submit(ieg.Batch{Step: 1 << 20, New: []ieg.SeqStart{s}, Work: []ieg.Work{{Seq: s.Seq, N: 8}}})
 	h.Abort(h.up.Info.Epoch, 1<<20)
