@@ -142,7 +142,7 @@ func (x *exchange) run() error {
 	defer x.box.close()
 	ctx := x.r.Context()
 	// The client's leaving must reach the kernel even while a write blocks.
-	stop := context.AfterFunc(ctx, func() { x.cancel(ieg.StopCancel, "the client went away") })
+	stop := context.AfterFunc(ctx, func() { x.cancel(ieg.StopCancel, x.left()) })
 	defer stop()
 	quiet := time.NewTimer(x.s.cfg.KeepAlive)
 	defer quiet.Stop()
@@ -150,7 +150,7 @@ func (x *exchange) run() error {
 		var err error
 		select {
 		case <-ctx.Done(): // perhaps before the AfterFunc began, which stop then ends
-			x.cancel(ieg.StopCancel, "the client went away")
+			x.cancel(ieg.StopCancel, x.left())
 			return nil
 		case <-quiet.C:
 			err = x.out.idle()
@@ -168,7 +168,7 @@ func (x *exchange) run() error {
 			}
 		}
 		if err != nil {
-			x.cancel(ieg.StopCancel, "the client took no output: "+err.Error())
+			x.cancel(ieg.StopCancel, x.left())
 			return nil
 		}
 		quiet.Reset(x.s.cfg.KeepAlive)
@@ -296,4 +296,12 @@ func appendMetrics(b []byte, t *ieg.RequestTimes, generated int32) []byte {
 	b = append(b, `,"tokens_per_second":`...)
 	b = appendFloat(b, rate)
 	return append(b, '}')
+}
+
+// left says why a request whose client is gone ends.
+func (x *exchange) left() string {
+	if w, ok := x.w.(*patientWriter); ok && w.stalled() {
+		return fmt.Sprintf("the client took no output for %v", w.stall)
+	}
+	return "the client went away"
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,6 +54,8 @@ type patientWriter struct {
 	rc      *http.ResponseController
 	stall   time.Duration
 	started bool
+	// due is when the write under way is late, in Unix nanoseconds; 0: none.
+	due atomic.Int64
 }
 
 func (w *patientWriter) WriteHeader(status int) {
@@ -62,8 +65,26 @@ func (w *patientWriter) WriteHeader(status int) {
 
 func (w *patientWriter) Write(b []byte) (int, error) {
 	w.started = true
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.stall)) // writers of tests have none
+	due := time.Now().Add(w.stall)
+	_ = w.rc.SetWriteDeadline(due) // writers of tests have none
+	w.due.Store(due.UnixNano())
 	return w.ResponseWriter.Write(b)
+}
+
+// FlushError is for http.ResponseController: what was written leaves now.
+func (w *patientWriter) FlushError() error {
+	err := w.rc.Flush()
+	if err == nil {
+		w.due.Store(0)
+	}
+	return err
+}
+
+// stalled tells that the client has not taken a write in time: net/http ends
+// the request's context then as if the client had left.
+func (w *patientWriter) stalled() bool {
+	due := w.due.Load()
+	return due != 0 && time.Now().UnixNano() >= due
 }
 
 // Unwrap is for http.ResponseController.
