@@ -79,6 +79,7 @@ func (n *Node) down(m *model, note engine.Down) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	close(m.gone)
+	n.changed()
 	if m.unloading {
 		n.drop(m)
 	}
