@@ -22,7 +22,7 @@ func chats(ctx context.Context, e *Env) ([]report.Row, error) {
 		}
 		row := report.Row{Name: fmt.Sprintf("chats-%d", n), Unit: "×", Bound: 1, Better: report.Higher, Against: llamaServer}
 		rounds, err := e.ratios(func(round int) (float64, float64, error) {
-			bodies := unlike(uint64(100*n+round), 2*n)
+			bodies := unlike(uint64(100*n+round), n+8)
 			a, err := totalRate(p.ours.Clients(ctx, n, "/v1/chat/completions", bodies))
 			if err != nil {
 				return 0, 0, fmt.Errorf("ieg: %w", err)
