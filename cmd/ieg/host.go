@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"ieg"
@@ -67,6 +68,7 @@ func cpuSpeed(m *devices.Machine, stateDir string) devices.Speed {
 		return kept.Speed
 	}
 	now := measured{m.CPU.Model, m.CPU.Granted, devices.Measure(m.CPU.Granted)}
+	debug.FreeOSMemory() // what was read through is larger than the node itself
 	if b, err := json.Marshal(now); stateDir != "" && err == nil {
 		// What can't be kept is measured again at the next start.
 		_ = os.WriteFile(file, b, 0o600)
