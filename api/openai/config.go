@@ -20,7 +20,7 @@ type Config struct {
 	Loopback bool
 	// AllowedHosts are further host names (without port). Off loopback an
 	// empty list allows all. AllowedOrigins are further origins, such as
-	// "https://example.org", or "*".
+	// "https://chat.internal", or "*".
 	AllowedHosts   []string
 	AllowedOrigins []string
 
