@@ -19,8 +19,8 @@ type Config struct {
 	// AllowedOrigins.
 	Loopback bool
 	// AllowedHosts are further host names (without port). Off loopback an
-	// empty list allows all. AllowedOrigins are further origins, such as
-	// "https://chat.internal", or "*".
+	// empty list allows all. AllowedOrigins are further origins: the
+	// scheme and host of a page, or "*".
 	AllowedHosts   []string
 	AllowedOrigins []string
 
