@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
@@ -78,6 +79,9 @@ func load(ctx context.Context, spec *engine.LoadSpec, progress func(float64)) (r
 		r.drawers = append(r.drawers, newDrawer(r.vocab.n))
 	}
 	r.info = l.info
+	// The state of a long context, which the layout's measurement copied, is
+	// larger than all that stays.
+	debug.FreeOSMemory()
 	return r, nil
 }
 
