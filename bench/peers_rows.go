@@ -44,13 +44,13 @@ func chats(ctx context.Context, e *Env) ([]report.Row, error) {
 	return rows, nil
 }
 
-// unlike makes chats whose prompts have 20 to 400 words and whose outputs
-// have 16 to 160 tokens.
+// unlike makes chats whose prompts have 20 to 300 words and whose outputs
+// have 16 to 112 tokens.
 func unlike(seed uint64, n int) []load.Body {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]load.Body, n)
 	for i := range out {
-		out[i] = chat("", prose(seed*1000+uint64(i), 20+r.IntN(380)), 16+r.IntN(144))
+		out[i] = chat("", prose(seed*1000+uint64(i), 20+r.IntN(280)), 16+r.IntN(96))
 	}
 	return out
 }

@@ -192,12 +192,25 @@ func (e *engine) pay(p sched.Pace, took time.Duration) {
 	l := &e.flight.load
 	switch {
 	case e.tiled:
-		e.due += sched.Share(1-p.PrefillShare, took)
+		e.due += sched.Share(p.StreamShare(e.split()), took)
 		e.tiled = false
 	case l.Seqs > 0:
 		decode := sched.Seconds(e.profile.Speed().Step(cost.Step{Seqs: l.Seqs, KVTokens: l.KVTokens}))
 		e.due = max(e.due-min(decode, took), 0)
 	}
+}
+
+// split counts the sequences that decode and those with a prompt to compute.
+func (e *engine) split() (streams, prompts int) {
+	for _, s := range e.running {
+		switch {
+		case s.decodes():
+			streams++
+		case s.prompt():
+			prompts++
+		}
+	}
+	return streams, prompts
 }
 
 // decode adds all sequences that advance by one token and returns their number

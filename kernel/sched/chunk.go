@@ -74,6 +74,21 @@ func (p Pace) passes(s cost.Speed, l Load, most int) int {
 	return min(max(n/l.UBatch, 1)*l.UBatch, most)
 }
 
+// promptWeight is the streams that a prompt under way counts for: a batch of
+// few streams is the dearest way to draw tokens, and it grows only when
+// prompts end.
+const promptWeight = 8
+
+// StreamShare is the part of the time that streams get while prompts are
+// computed in steps of their own: their part by number, a prompt counting for
+// several streams, and at most what PrefillShare leaves.
+func (p Pace) StreamShare(streams, prompts int) float64 {
+	if streams == 0 {
+		return 0
+	}
+	return min(1-p.PrefillShare, float64(streams)/float64(streams+promptWeight*prompts))
+}
+
 // Share is the time that makes up part f of a step whose rest takes d.
 func Share(f float64, d time.Duration) time.Duration {
 	return time.Duration(f / (1 - f) * float64(d))
