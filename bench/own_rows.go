@@ -10,7 +10,7 @@ import (
 
 // sampling: what drawing by temperature and by a schema costs 16 streams.
 func sampling(ctx context.Context, e *Env) ([]report.Row, error) {
-	const n, out = 16, 64
+	const n, out = 16, 48
 	srv, c, err := e.ours(ctx, shape{slots: n, context: 512})
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func sampling(ctx context.Context, e *Env) ([]report.Row, error) {
 		return decodeRate(c.All(ctx, "/v1/chat/completions", bodies))
 	}
 	var topP, schema []float64
-	for round := range e.Rounds {
+	for round := range e.Rounds + 2 {
 		greedy, err := variant(round, nil)
 		if err != nil {
 			return rows, err

@@ -21,7 +21,7 @@ func chats(ctx context.Context, e *Env) ([]report.Row, error) {
 			return rows, err
 		}
 		row := report.Row{Name: fmt.Sprintf("chats-%d", n), Unit: "×", Bound: 1, Better: report.Higher, Against: llamaServer}
-		rounds, err := e.ratios(func(round int) (float64, float64, error) {
+		rounds, err := e.ratios(e.Rounds, func(round int) (float64, float64, error) {
 			bodies := unlike(uint64(100*n+round), n+8)
 			a, err := totalRate(p.ours.Clients(ctx, n, "/v1/chat/completions", bodies))
 			if err != nil {
@@ -311,10 +311,14 @@ func startUp(ctx context.Context, e *Env) ([]report.Row, error) {
 	return rows, nil
 }
 
+// short is the number of rounds where a round takes seconds: the machine's
+// speed changes within less.
+func (e *Env) short() int { return 2*e.Rounds + 1 }
+
 // ratios runs the rounds and gives ours ÷ theirs.
-func (e *Env) ratios(f func(round int) (ours, theirs float64, err error)) ([]float64, error) {
+func (e *Env) ratios(rounds int, f func(round int) (ours, theirs float64, err error)) ([]float64, error) {
 	var out []float64
-	for round := range e.Rounds {
+	for round := range rounds {
 		a, b, err := f(round)
 		if err != nil {
 			return out, err

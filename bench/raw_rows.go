@@ -67,7 +67,7 @@ func decode(ctx context.Context, e *Env) ([]report.Row, error) {
 		name              string
 		seqs, prompt, out int
 	}{
-		{"decode-1", 1, 16, 192}, {"decode-4", 4, 16, 128}, {"decode-8", 8, 16, 96}, {"decode-16", 16, 16, 64},
+		{"decode-1", 1, 16, 128}, {"decode-4", 4, 16, 64}, {"decode-8", 8, 16, 48}, {"decode-16", 16, 16, 40},
 	} {
 		row := report.Row{Name: c.name, Unit: "×", Bound: 0.95, Better: report.Higher, Against: rawLoop}
 		rounds, detail, err := e.decodeRounds(ctx, c.seqs, c.prompt, c.out)
@@ -138,7 +138,7 @@ func (e *Env) decodeRounds(ctx context.Context, seqs, prompt, out int) (ratios [
 	if err := failed(c.All(ctx, "/v1/completions", bodies)); err != nil { // warm: prompts computed
 		return nil, "", err
 	}
-	ratios, err = e.ratios(func(int) (float64, float64, error) {
+	ratios, err = e.ratios(e.short(), func(int) (float64, float64, error) {
 		raw.Rewind()
 		took, err := raw.Decode(out, nil)
 		if err != nil {
@@ -224,6 +224,6 @@ func (e *Env) prefillRounds(ctx context.Context, c *load.Client, n int) (ratios 
 	if _, _, err := measure(0); err != nil { // warm
 		return nil, "", err
 	}
-	ratios, err = e.ratios(measure)
+	ratios, err = e.ratios(e.short(), measure)
 	return ratios, detail, err
 }
