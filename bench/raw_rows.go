@@ -70,7 +70,7 @@ func decode(ctx context.Context, e *Env) ([]report.Row, error) {
 		{"decode-1", 1, 16, 128}, {"decode-4", 4, 16, 64}, {"decode-8", 8, 16, 48}, {"decode-16", 16, 16, 40},
 	} {
 		row := report.Row{Name: c.name, Unit: "×", Bound: 0.95, Better: report.Higher, Against: rawLoop}
-		rounds, detail, err := e.decodeRounds(ctx, c.seqs, c.prompt, c.out)
+		rounds, detail, err := e.decodeRounds(ctx, e.short(), c.seqs, c.prompt, c.out)
 		if err != nil {
 			return rows, err
 		}
@@ -85,7 +85,7 @@ func decode(ctx context.Context, e *Env) ([]report.Row, error) {
 // decodeLong: the same with 2,000 tokens of context in each of 8 sequences.
 func decodeLong(ctx context.Context, e *Env) ([]report.Row, error) {
 	row := report.Row{Name: "decode-8-2000", Unit: "×", Bound: 0.95, Better: report.Higher, Against: rawLoop}
-	rounds, detail, err := e.decodeRounds(ctx, 8, 2000, 48)
+	rounds, detail, err := e.decodeRounds(ctx, e.Rounds+1, 8, 2000, 48)
 	if err == nil {
 		row.Measure(rounds)
 		row.Detail = detail
@@ -94,7 +94,7 @@ func decodeLong(ctx context.Context, e *Env) ([]report.Row, error) {
 }
 
 // decodeRounds measures one size; the prompts are computed once on each side.
-func (e *Env) decodeRounds(ctx context.Context, seqs, prompt, out int) (ratios []float64, detail string, err error) {
+func (e *Env) decodeRounds(ctx context.Context, rounds, seqs, prompt, out int) (ratios []float64, detail string, err error) {
 	size := prompt + out + 64
 	srv, c, err := e.ours(ctx, shape{slots: seqs, context: size})
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *Env) decodeRounds(ctx context.Context, seqs, prompt, out int) (ratios [
 	if err := failed(c.All(ctx, "/v1/completions", bodies)); err != nil { // warm: prompts computed
 		return nil, "", err
 	}
-	ratios, err = e.ratios(e.short(), func(int) (float64, float64, error) {
+	ratios, err = e.ratios(rounds, func(int) (float64, float64, error) {
 		raw.Rewind()
 		took, err := raw.Decode(out, nil)
 		if err != nil {

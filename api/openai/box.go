@@ -58,6 +58,8 @@ type ending struct {
 	stopToken ieg.Token // when it was one of the client's, else -1
 	calls     int       // complete tool calls
 	reasoning int32     // tokens of thoughts
+	// partial: a limit of the graph cut the output, which stands as it is.
+	partial bool
 }
 
 // batch is a queue of records with their text.

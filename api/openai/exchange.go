@@ -190,7 +190,7 @@ func (x *exchange) drain() *apiError {
 	}
 	for i := range b.recs {
 		r := &b.recs[i]
-		if r.end != nil && !r.end.finish.Reason.Success() {
+		if r.end != nil && !r.end.finish.Reason.Success() && !r.end.partial {
 			return failed(&r.end.finish)
 		}
 		if r.kind == recEnd {
@@ -238,7 +238,7 @@ func (x *exchange) callID() string {
 // finishReason is OpenAI's word for how a choice ended.
 func finishReason(e *ending) string {
 	switch {
-	case e.finish.Reason == ieg.StopLength:
+	case e.finish.Reason == ieg.StopLength, e.partial:
 		return "length"
 	case e.calls > 0:
 		return "tool_calls"
@@ -247,9 +247,11 @@ func finishReason(e *ending) string {
 }
 
 // appendStopReason appends vLLM's stop_reason: a stop string, one of the
-// client's stop tokens, or null.
+// client's stop tokens, or null; or the limit that cut the output.
 func appendStopReason(b []byte, e *ending) []byte {
 	switch {
+	case e.partial && e.finish.Err != nil:
+		return appendString(b, e.finish.Err.Error())
 	case e.stopText != "":
 		return appendString(b, e.stopText)
 	case e.stopToken >= 0:

@@ -164,13 +164,14 @@ func (s *sink) Finish(f ieg.Finish) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	end := &ending{finish: f, request: s.request, stopToken: -1}
+	end.partial = f.Reason == ieg.StopLimit && b.sent > 0
 	rec := record{kind: recEnd, generated: b.sent, end: end}
 	if f.Choice != ieg.AllChoices {
 		c := &s.choices[f.Choice]
 		rec.kind, rec.choice = recFinish, s.first+f.Choice
 		end.stopText, end.stopToken, end.calls, end.reasoning = c.stopText, c.stopToken, c.calls, c.reasoning
 		rec.extra, c.extra = c.extra, nil
-		if c.parser != nil && f.Reason.Success() {
+		if c.parser != nil && (f.Reason.Success() || end.partial) {
 			// Nothing is left if the last result said that it was the last.
 			c.events, _ = c.parser.Feed(nil, true)
 			s.putEvents(c, record{choice: rec.choice, generated: b.sent})
