@@ -115,6 +115,9 @@ func play(t *testing.T, c *openaitest.Call, script string) {
 				err = fmt.Errorf("%w: details", err)
 			}
 			c.Finish(ieg.AllChoices, reasonNames[f[0]], err)
+		case "cut": // by a limit of the graph
+			choice, limit, _ := strings.Cut(rest, " ")
+			c.Finish(number(t, choice), ieg.StopLimit, errors.New(limit))
 		case "end":
 			c.Finish(ieg.AllChoices, ieg.StopEnd, nil)
 		case "taken":

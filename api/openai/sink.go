@@ -15,6 +15,7 @@ type sink struct {
 	box     *box
 	request int   // index among the response's requests
 	first   int32 // the response's number of this request's choice 0
+	ended   int   // choices that have ended
 	choices []choiceIn
 	// keep tokens, log-probabilities.
 	tokens bool
@@ -164,10 +165,11 @@ func (s *sink) Finish(f ieg.Finish) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	end := &ending{finish: f, request: s.request, stopToken: -1}
-	end.partial = f.Reason == ieg.StopLimit && b.sent > 0
 	rec := record{kind: recEnd, generated: b.sent, end: end}
 	if f.Choice != ieg.AllChoices {
 		c := &s.choices[f.Choice]
+		s.ended++
+		end.partial = f.Reason == ieg.StopLimit && b.sent > 0
 		rec.kind, rec.choice = recFinish, s.first+f.Choice
 		end.stopText, end.stopToken, end.calls, end.reasoning = c.stopText, c.stopToken, c.calls, c.reasoning
 		rec.extra, c.extra = c.extra, nil
@@ -176,6 +178,9 @@ func (s *sink) Finish(f ieg.Finish) {
 			c.events, _ = c.parser.Feed(nil, true)
 			s.putEvents(c, record{choice: rec.choice, generated: b.sent})
 		}
+	}
+	if f.Choice == ieg.AllChoices {
+		end.partial = f.Reason == ieg.StopLimit && b.sent > 0 && s.ended == len(s.choices)
 	}
 	put(b, rec, "")
 	b.ring()
