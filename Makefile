@@ -74,6 +74,10 @@ test: ## format, vet, tests with the race detector, all tests with the real engi
 test-clients: build models ## the openai clients for Python and Node against bin/ieg
 	@scripts/clients.sh
 
+.PHONY: test-vulkan
+test-vulkan: build ## the engine's suite on a Vulkan device, the software driver's if there is no GPU
+	@scripts/vulkan.sh
+
 .PHONY: lint
 lint: ## vet and staticcheck
 	go vet ./...

@@ -42,11 +42,11 @@ func (a *app) devicesCmd() *cobra.Command {
 func (a *app) printDevice(d admin.Device, ms []admin.Model) {
 	s := d.Spec
 	fmt.Fprintf(a.out, "%s  %s\n", s.ID, strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Vendor, s.Model, s.Series}, " ")), " "))
-	fmt.Fprintf(a.out, "  compute   %s fp16, %s int8", scaled(s.Compute.FP16, "FLOP/s"), scaled(s.Compute.INT8, "OP/s"))
+	fmt.Fprintf(a.out, "  compute   %s fp16, %s int8", known(s.Compute.FP16, "FLOP/s"), known(s.Compute.INT8, "OP/s"))
 	if len(s.Compute.Precisions) > 0 {
 		fmt.Fprintf(a.out, " (%s)", strings.Join(s.Compute.Precisions, ", "))
 	}
-	fmt.Fprintf(a.out, "\n  memory    %s at %s, %s free for models\n", size(s.Memory.VRAM), scaled(s.Memory.Bandwidth, "B/s"), size(d.FreeBytes))
+	fmt.Fprintf(a.out, "\n  memory    %s at %s, %s free for models\n", size(s.Memory.VRAM), known(s.Memory.Bandwidth, "B/s"), size(d.FreeBytes))
 	for _, n := range d.Notes {
 		fmt.Fprintf(a.out, "  note      %s\n", n)
 	}

@@ -116,7 +116,7 @@ func probeBackends(ctx context.Context, self string, e *config.Effective, found 
 		}
 		ds, err := probeBackend(ctx, self, b, e)
 		if err == nil && len(ds) == 0 {
-			err = fmt.Errorf("llama.cpp %s finds no device; it needs %s", b.Name, b.Needs)
+			err = fmt.Errorf("llama.cpp %s finds no device; it needs %s%s", b.Name, b.Needs, b.Hint)
 		}
 		errs = append(errs, err)
 		found(ds)

@@ -59,6 +59,14 @@ func size(n int64) string {
 	return scaled(float64(n), "B")
 }
 
+// known is scaled, for figures that a device may not tell.
+func known(x float64, unit string) string {
+	if x == 0 {
+		return "unknown " + unit
+	}
+	return scaled(x, unit)
+}
+
 // scaled prints a number with a decimal prefix.
 func scaled(x float64, unit string) string {
 	if x == 0 {

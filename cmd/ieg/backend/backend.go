@@ -19,6 +19,8 @@ type Backend struct {
 	For string `json:"for"`
 	// Needs are what the host must have beside it.
 	Needs string `json:"needs,omitempty"`
+	// Hint ends the sentence that it finds no device.
+	Hint string `json:"-"`
 
 	pkg string // npm package
 	// sum is the SHA-512 of its archive in base64, as the registry states it.
@@ -33,7 +35,8 @@ var all = []Backend{
 	{Name: "cpu", For: "every x86-64 host", pkg: "@node-llama-cpp/linux-x64", inner: "linux-x64", suffix: "." + lib.Version, megabytes: 11,
 		sum: "5uCCDNqWCNfaAm8aR/Uzxbo4HBpKgNF91kCHPepKhgMgV2OAmatoefbOlMihsqCiH2Od35E/eUHQCFbfRBJuOg=="},
 	{Name: "vulkan", For: "GPUs with a Vulkan driver", Needs: "libvulkan.so.1 and a driver (Debian: libvulkan1, mesa-vulkan-drivers)",
-		pkg: "@node-llama-cpp/linux-x64-vulkan", inner: "linux-x64-vulkan", suffix: ".vulkan." + lib.Version, megabytes: 24,
+		Hint: "; a software driver is taken with GGML_VK_VISIBLE_DEVICES=0",
+		pkg:  "@node-llama-cpp/linux-x64-vulkan", inner: "linux-x64-vulkan", suffix: ".vulkan." + lib.Version, megabytes: 24,
 		sum: "bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg=="},
 	{Name: "cuda", For: "NVIDIA GPUs", Needs: "NVIDIA's driver (libcuda.so.1), libcudart.so.13 and libcublas.so.13 of CUDA 13 where the loader finds them",
 		pkg: "@node-llama-cpp/linux-x64-cuda", inner: "linux-x64-cuda", suffix: ".cuda." + lib.Version, megabytes: 143,

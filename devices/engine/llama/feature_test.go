@@ -13,6 +13,7 @@ import (
 	"ieg"
 	"ieg/devices/engine"
 	"ieg/devices/engine/llama/gguf"
+	"ieg/devices/engine/llama/tinygguf"
 )
 
 const jsonGrammar = `root ::= "{" ws "\"name\":" ws string "," ws "\"age\":" ws [1-9] [0-9]? "}"
@@ -268,6 +269,51 @@ func cosine(a, b []float32) float64 {
 		sum += float64(a[i]) * float64(b[i])
 	}
 	return sum
+}
+
+// TestEmbedPooling holds the poolings of a causal model against each other:
+// of one token all are the same, the first one's vector knows nothing of what
+// follows, the last one's does, and the mean lies between.
+func TestEmbedPooling(t *testing.T) {
+	vectors := map[string][][]float32{}
+	for _, pooling := range []string{"mean", "cls", "last"} {
+		spec := tinySpec(t)
+		var err error
+		if spec.Path, err = tinygguf.Write(t.TempDir(), tinygguf.Config{Seed: 3, Pooling: pooling}); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, spec)
+		if got := r.Info().Model.Pooling; got != pooling {
+			t.Fatalf("pooling %q, want %q", got, pooling)
+		}
+		d := &driver{t: t, r: r}
+		var b ieg.Batch
+		for i, tokens := range [][]ieg.Token{{40}, {40, 41, 42}} {
+			s, begin := d.newSeq(ieg.Slot(i), tokens, greedy(), 0)
+			begin.Embed = true
+			b.New, b.Work = append(b.New, begin), append(b.Work, ieg.Work{Seq: s.id, Slot: ieg.Slot(i), N: int32(len(tokens))})
+		}
+		for _, res := range d.ok(b).Results {
+			checkUnit(t, res.Vector, 64)
+			vectors[pooling] = append(vectors[pooling], slices.Clone(res.Vector))
+		}
+	}
+	one, three := vectors["cls"][0], func(p string) []float32 { return vectors[p][1] }
+	for p, v := range vectors {
+		if c := cosine(v[0], one); c < 0.9999 {
+			t.Errorf("%s of one token: cosine %.5f to cls of it", p, c)
+		}
+	}
+	if c := cosine(three("cls"), one); c < 0.9999 {
+		t.Errorf("cls of three tokens: cosine %.5f to cls of the first", c)
+	}
+	if c := cosine(three("last"), one); c > 0.99 {
+		t.Errorf("last of three tokens is that of the first: cosine %.5f", c)
+	}
+	apart := cosine(three("cls"), three("last"))
+	if cosine(three("mean"), three("cls")) <= apart || cosine(three("mean"), three("last")) <= apart {
+		t.Errorf("the mean is not between the first and the last")
+	}
 }
 
 func TestEmbedMiniLM(t *testing.T) {

@@ -72,10 +72,18 @@ const (
 	// full; a slot is taken at probeTokens at most, and all together at
 	// probeBytes of KV.
 	probeSlots  = 8
-	probeTokens = 4096
+	probeTokens = 2048
 	probeBytes  = 1 << 30
 	// probePrefill tokens are computed in one go.
 	probePrefill = 64
+	// probeFirst tokens are computed first; a device that takes longer than
+	// probeSlow for them is measured with no more, and with steps of
+	// probeSlowSlots sequences.
+	probeFirst     = 8
+	probeSlow      = 500 * time.Millisecond
+	probeSlowSlots = 2
+	// probeBudget is the time after which no further way is tried.
+	probeBudget = 4 * time.Second
 	// flashTile is the number of a sequence's tokens from which, and in whose
 	// multiples, flash attention on the CPU works by tiles: 64 tokens behind
 	// 4,000 take 0.67 s, 63 take 1.62 s, 65 take 0.95 s.

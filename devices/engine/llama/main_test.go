@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	enginetest.Main(m, map[string]engine.Loader{"llama": Load})
 }
 
-// tinySpec loads a tiny random model.
+// tinySpec loads a tiny random model, onto the device named by IEG_DEVICE.
 func tinySpec(t testing.TB) engine.LoadSpec {
 	t.Helper()
 	lib := libDir(t)
@@ -63,7 +63,7 @@ func tinySpec(t testing.TB) engine.LoadSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.LoadSpec{Backend: "llama", Name: "tiny", Path: path, LibDir: lib, Threads: 1, Slots: 4, Context: 512, Layout: "unified", FlashAttn: "on"}
+	return engine.LoadSpec{Backend: "llama", Name: "tiny", Path: path, LibDir: lib, Threads: 1, Slots: 4, Context: 512, Layout: "unified", FlashAttn: "on", Device: os.Getenv("IEG_DEVICE")}
 }
 
 // start loads a model for a test.

@@ -112,10 +112,10 @@ func (c *choice) save(dir string) {
 	}
 }
 
-// measure tries the layouts with flash attention, then the better one
-// without.
+// measure tries the layouts with flash attention, then, while there is time,
+// the better one without.
 func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, flash []bool) error {
-	best := -1
+	best, started := -1, time.Now()
 	try := func(layout ieg.Layout, flash bool) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", ieg.ErrCancelled, ctx.Err())
@@ -136,7 +136,7 @@ func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, 
 			failed = err // the model or the device may lack this way
 		}
 	}
-	if len(flash) > 1 {
+	if len(flash) > 1 && (best < 0 || time.Since(started) < probeBudget) {
 		y := layouts[0]
 		if best >= 0 {
 			y = c.Probe[best].Layout
@@ -175,21 +175,26 @@ func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap i
 	}
 	defer c.close()
 	t := &probeRun{c: c, n: int(min(probePrefill, per/2)), vocab: int32(yz.VocabNTokens(yz.ModelGetVocab(l.model)))}
-	t.prefill(8) // the first pass reads the weights
-	prefill := t.prefill(t.n)
+	t.prefill(probeFirst) // reads the weights, and compiles where the device needs that
+	prefill, rows := t.prefill(probeFirst), s.slots
+	if prefill > probeSlow {
+		t.n, rows = probeFirst, min(rows, probeSlowSlots)
+	} else {
+		prefill = t.prefill(t.n)
+	}
 	t.context(int(per - max(slotStep, per/4)))
 	deep := t.chunk(t.n)
-	many := t.steps(int(s.slots))
+	many := t.steps(int(rows))
 	one := t.steps(1)
 	if t.code != decodeOK {
 		return p, 0, 0, contextError(s, l.lib.log.Take())
 	}
 	p = ieg.LayoutProbe{
 		Layout: layout, FlashAttn: flash, KVType: l.info.KVType,
-		PrefillTPS: float64(2*t.n) / (prefill + deep).Seconds(), DecodeTPS: float64(s.slots) / many.Seconds(),
+		PrefillTPS: float64(2*t.n) / (prefill + deep).Seconds(), DecodeTPS: float64(rows) / many.Seconds(),
 	}
 	// A step takes a fixed part and a part per row: fixed + rows × row.
-	if row := (many - one).Seconds() / float64(s.slots-1); s.slots > 1 && row > 0 {
+	if row := (many - one).Seconds() / float64(rows-1); rows > 1 && row > 0 {
 		pass = max(one.Seconds()-row, 0)
 		gap = min(int(pass/row), fillMost)
 	}
@@ -251,7 +256,7 @@ func (t *probeRun) context(want int) {
 func (t *probeRun) steps(rows int) time.Duration {
 	least := time.Duration(1<<63 - 1)
 	started := time.Now()
-	for n := 0; n < probeSteps || time.Since(started) < probeTime && n < 32; n++ {
+	for n := 0; n < probeSteps && (n == 0 || least < probeSlow) || time.Since(started) < probeTime && n < 32; n++ {
 		b := t.c.batch
 		b.n = 0
 		for s := range rows {
