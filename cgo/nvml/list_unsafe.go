@@ -12,6 +12,9 @@ import (
 	"github.com/ebitengine/purego"
 )
 
+// textBytes bounds a name, an id or a version.
+const textBytes = 96
+
 const (
 	success  = 0
 	clockSM  = 1

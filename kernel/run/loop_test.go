@@ -119,7 +119,6 @@ func (f *fake) Kill(epoch ieg.Epoch, reason string) {
 // sink keeps what it is told, in order, and checks that Finish comes last.
 type sink struct {
 	t       *testing.T
-	log     []string
 	tokens  []ieg.Token
 	backlog int
 	stopAt  int // tokens after which Parse ends the choice
