@@ -27,6 +27,13 @@ func (m *Machine) admit(e *engine) {
 		s.lifted = false
 		e.owed += s.gap()
 	}
+	if k, ok := e.passes.Overdue(&e.waiting, e.leastUrgent()); ok {
+		s := e.seqs[k.Seq]
+		s.yielded = m.cfg.Preemption.MaxPerRequest // its turn has come, and stays
+		if m.tryAdmit(e, s) == full {
+			return
+		}
+	}
 	for i := 0; i < e.waiting.Len(); {
 		s := e.seqs[e.waiting.At(i).Seq]
 		switch m.tryAdmit(e, s) {
@@ -37,6 +44,15 @@ func (m *Machine) admit(e *engine) {
 			return
 		}
 	}
+}
+
+// leastUrgent is the least urgent class that runs; P0 if nothing does.
+func (e *engine) leastUrgent() ieg.Class {
+	least := ieg.P0
+	for _, s := range e.running {
+		least = max(least, s.key.Class)
+	}
+	return least
 }
 
 // lift lends the key of a sequence that awaits a prefix to the one that
@@ -118,6 +134,7 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	r := s.req
 	e.waiting.Remove(s.key)
+	e.passes.Admit(s.key.Class, &e.waiting)
 	s.state, s.slot, s.computed, s.lifted = seqRunning, g.Slot, g.Cached, false
 	e.ahead -= int64(g.Cached)
 	e.owed += s.gap()

@@ -42,6 +42,17 @@ type flying struct {
 	n   int32
 }
 
+// class is the most urgent class in the flight.
+func (f *flight) class() ieg.Class {
+	class := ieg.NumClasses - 1
+	for _, w := range f.work {
+		if w.seq != nil {
+			class = min(class, w.seq.key.Class)
+		}
+	}
+	return class
+}
+
 // engine is a model on a device, through all its incarnations.
 type engine struct {
 	id     ieg.EngineID
@@ -64,7 +75,8 @@ type engine struct {
 	batch  ieg.Batch
 	flight flight
 	drop   []ieg.SeqID
-	served time.Duration // device time, for taking turns
+	served time.Duration // device time, charged by class, for taking turns
+	passes sched.Passes  // of classes that wait for a row
 	steps  int64
 	young  int // steps of this incarnation
 	failed int // failed steps in a row

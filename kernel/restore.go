@@ -42,7 +42,7 @@ func (m *Machine) restoreEngine(s *SavedEngine) error {
 	e := &engine{
 		id: s.ID, model: s.Model, device: s.Device, need: s.Need, state: s.State, reason: s.Reason, final: s.Final, info: s.Info,
 		profile: s.Profile, seqs: map[ieg.SeqID]*seq{}, drop: s.Drop, served: s.Served, steps: s.Steps,
-		young: s.Young, failed: s.Failed, aborts: s.Aborts, last: s.Last, doomed: s.Doomed, idle: s.Idle, solo: s.Solo, due: s.Due, tiled: s.Tiled,
+		young: s.Young, failed: s.Failed, aborts: s.Aborts, last: s.Last, doomed: s.Doomed, idle: s.Idle, solo: s.Solo, due: s.Due, tiled: s.Tiled, passes: s.Passes,
 		blocked: s.Blocked, rent: s.Rent, closing: s.Closing, expect: s.Expect,
 	}
 	i := slices.IndexFunc(m.devices, func(d *device) bool { return d.spec.ID == s.Device })

@@ -63,6 +63,7 @@ type SavedEngine struct {
 	Solo    bool
 	Due     time.Duration
 	Tiled   bool
+	Passes  sched.Passes
 	Blocked ieg.SeqID
 	Rent    float64
 	Closing bool
@@ -170,7 +171,7 @@ func (e *engine) save() SavedEngine {
 	s := SavedEngine{
 		ID: e.id, Model: e.model, Device: e.device, Need: e.need, State: e.state, Reason: e.reason, Final: e.final, Info: e.info,
 		Profile: e.profile, Flight: e.flight.save(), Drop: slices.Clone(e.drop), Served: e.served, Steps: e.steps,
-		Young: e.young, Failed: e.failed, Aborts: e.aborts, Last: e.last, Doomed: e.doomed, Idle: e.idle, Solo: e.solo, Due: e.due, Tiled: e.tiled,
+		Young: e.young, Failed: e.failed, Aborts: e.aborts, Last: e.last, Doomed: e.doomed, Idle: e.idle, Solo: e.solo, Due: e.due, Tiled: e.tiled, Passes: e.passes,
 		Blocked: e.blocked, Rent: e.rent, Closing: e.closing, Expect: e.expect,
 	}
 	if e.pool != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // schedule starts a step on each device that is free and has work. Engines
-// that share a device take turns: the more urgent work first, then the engine
-// that had less of the device's time since both have had work.
+// that share a device take turns: the one that had less of the device's time,
+// charged by class, since both have had work.
 func (m *Machine) schedule() {
 	for _, e := range m.engines {
 		e.tried = false
@@ -52,10 +52,10 @@ func (m *Machine) runnable(e *engine) bool {
 }
 
 func before(a, b *engine) bool {
-	if ka, kb := a.top(), b.top(); ka.Class != kb.Class {
-		return ka.Class < kb.Class
+	if a.served != b.served {
+		return a.served < b.served
 	}
-	return a.served < b.served
+	return a.top().Class < b.top().Class
 }
 
 // busy tells whether a step is in flight on the engine's device; a grant that
@@ -452,7 +452,7 @@ func (m *Machine) collectRent(e *engine) {
 func (e *engine) settleStep(p sched.Pace, took time.Duration) {
 	e.pay(p, took)
 	e.profile.Observe(e.flight.load, took.Seconds())
-	e.served += took
+	e.served += sched.Charge(e.flight.class(), took)
 	e.steps++
 	e.young++
 	if e.info.Layout == ieg.Unified {
