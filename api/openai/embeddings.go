@@ -111,7 +111,7 @@ func (x *exchange) runWindow(window int) error {
 		select {
 		case <-x.r.Context().Done():
 			x.cancel(ieg.StopCancel, "the client went away")
-			return nil
+			return errGone
 		case <-x.box.wake:
 		}
 		before := x.open
@@ -127,13 +127,13 @@ func (x *exchange) runWindow(window int) error {
 	return nil
 }
 
-// asFailure keeps errors for the client and drops those of its connection.
+// asFailure keeps errors for the client; those of its connection are errGone.
 func asFailure(err error) error {
 	var e *apiError
 	if errors.As(err, &e) {
 		return e
 	}
-	return nil
+	return errGone
 }
 
 // embedding gathers vectors.

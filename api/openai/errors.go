@@ -34,6 +34,9 @@ type loadingBody struct {
 func (e *apiError) Error() string { return e.Message }
 func (e *apiError) Unwrap() error { return e.cause }
 
+// errGone ends a response whose client takes no more of it.
+var errGone = errors.New("the client went away")
+
 // bad is a 400 about a field.
 func bad(param, format string, args ...any) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param, Message: fmt.Sprintf(format, args...)}

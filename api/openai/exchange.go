@@ -134,7 +134,8 @@ func (x *exchange) resume() {
 	}
 }
 
-// run moves output to the client until it is complete, failed, or unwanted.
+// run moves output to the client until it is complete, failed, or unwanted
+// (errGone).
 func (x *exchange) run() error {
 	if err := x.submit(); err != nil {
 		return err
@@ -151,11 +152,15 @@ func (x *exchange) run() error {
 		select {
 		case <-ctx.Done(): // perhaps before the AfterFunc began, which stop then ends
 			x.cancel(ieg.StopCancel, x.left())
-			return nil
+			return errGone
 		case <-quiet.C:
 			err = x.out.idle()
 		case <-x.box.wake:
 			if e := x.drain(); e != nil {
+				if ctx.Err() != nil { // then this is only how the request was cancelled
+					x.cancel(ieg.StopCancel, x.left())
+					return errGone
+				}
 				stop()
 				x.cancel(ieg.StopCancel, "another choice of the same call failed")
 				x.s.logFault(x.r, e)
@@ -169,12 +174,12 @@ func (x *exchange) run() error {
 		}
 		if err != nil {
 			x.cancel(ieg.StopCancel, x.left())
-			return nil
+			return errGone
 		}
 		quiet.Reset(x.s.cfg.KeepAlive)
 	}
 	if err := x.out.finish(); err != nil {
-		return nil // the work is done; there is nobody to tell
+		return errGone // the work is done; there is nobody to tell
 	}
 	return nil
 }

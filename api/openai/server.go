@@ -94,11 +94,19 @@ func byMethod(path string, methods map[string]http.HandlerFunc) http.HandlerFunc
 // the body and answers errors.
 func (s *Server) bounded(do func(w http.ResponseWriter, r *http.Request, f *fields) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := s.enter(w, r, do); err != nil {
-			e := asAPI(err)
-			s.logFault(r, e)
-			e.write(w)
+		err := s.enter(w, r, do)
+		if err == nil {
+			return
 		}
+		e := asAPI(err)
+		if errors.Is(err, errGone) || r.Context().Err() != nil && e.Status >= http.StatusInternalServerError {
+			// net/http ends the context of a client that only closed its
+			// sending side too. It may be listening: what it sees must not
+			// look like an answer, or like a fault of the node.
+			panic(http.ErrAbortHandler)
+		}
+		s.logFault(r, e)
+		e.write(w)
 	}
 }
 
