@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 		"media type":       {"POST", "/v1/chat/completions", user, http.Header{"Content-Type": {"text/plain"}}, 415, "unsupported_media_type", "application/json"},
 		"method":           {"GET", "/v1/chat/completions", ``, nil, 405, "method_not_allowed", ""},
 		"path":             {"GET", "/v2/nothing", ``, nil, 404, "unknown_url", ""},
-		"unknown model":    {"POST", "/v1/chat/completions", `{"model":"nope"}`, nil, 404, "model_not_found", "plain, gpt-test, qwen"},
+		"unknown model":    {"POST", "/v1/chat/completions", `{"model":"nope"}`, nil, 404, "model_not_found", `no model "nope" here; loaded: plain, gpt-test, qwen, mistral, gemma, embed, badtemplate`},
 		"unknown model id": {"GET", "/v1/models/a/b", ``, nil, 404, "model_not_found", "a/b"},
 		"loading":          {"POST", "/v1/chat/completions", `{"model":"loading"}`, nil, 503, "model_loading", "25 %"},
 		"failed":           {"POST", "/v1/completions", `{"model":"failed"}`, nil, 503, "model_failed", "corrupt"},
@@ -335,6 +335,9 @@ func TestHealthAndModels(t *testing.T) {
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `{"id":"loading","state":"loading","progress":0.25}`) || !strings.Contains(w.Body.String(), `{"id":"failed","state":"failed","error":"the file is corrupt"}`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	if !strings.Contains(w.Body.String(), `{"status":"ok"`) {
+		t.Errorf("a model that failed beside those that serve: %s", w.Body)
+	}
 	if w, _ := ask(t, s, "GET", "/metrics", "", nil); w.Body.String() != "up 1\n" {
 		t.Errorf("metrics: %s", w.Body)
 	}
@@ -376,6 +379,29 @@ func TestHealthAndModels(t *testing.T) {
 		w, _ := ask(t, openai.New(testConfig(), &openaitest.Node{Loaded: c.models}), "GET", "/health", "", nil)
 		if w.Code != 503 || !strings.Contains(w.Body.String(), `"status":"`+c.status+`"`) || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", c.status, w.Code, w.Body)
+		}
+	}
+}
+
+// TestNoneReady: a name is not called loaded because its model was asked for.
+func TestNoneReady(t *testing.T) {
+	s := openai.New(testConfig(), &openaitest.Node{Loaded: testModels(t)[5:7]})
+	w, e := ask(t, s, "POST", "/v1/completions", `{"model":"nope","prompt":"x"}`, nil)
+	if w.Code != 404 || e.Error.Message != `no model "nope" here; none is ready; see /health` {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// TestStoppedNode: the end of the node ends requests with 503, before the
+// first token and as a failed end.
+func TestStoppedNode(t *testing.T) {
+	node := &openaitest.Node{Loaded: testModels(t), Play: func(c *openaitest.Call) {
+		c.Finish(ieg.AllChoices, ieg.StopError, fmt.Errorf("%w: the node has stopped", ieg.ErrDraining))
+	}}
+	for _, body := range []string{`{"prompt":"x"}`, `{"prompt":"x","stream":true}`} {
+		w, e := ask(t, openai.New(testConfig(), node), "POST", "/v1/completions", body, nil)
+		if w.Code != 503 || e.Error.Type != "service_unavailable_error" || e.Error.Code != "draining" || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %s", body, w.Code, w.Body)
 		}
 	}
 }

@@ -71,21 +71,27 @@ func (s *Server) model(name string) (*Model, error) {
 		e.RetryAfter = retrySoon
 		return nil, e
 	}
-	e := fault(http.StatusNotFound, "invalid_request_error", "model_not_found", "no model %q here; loaded: %s", name, modelNames(models))
+	e := fault(http.StatusNotFound, "invalid_request_error", "model_not_found", "no model %q here; %s", name, readyNames(models))
 	e.Param = "model"
 	return nil, e
 }
 
-func modelNames(models []Model) string {
+// readyNames says which names can be asked for.
+func readyNames(models []Model) string {
 	var names []string
 	for i := range models {
-		names = append(names, models[i].Name)
-		names = append(names, models[i].Aliases...)
+		if models[i].Ready {
+			names = append(names, models[i].Name)
+			names = append(names, models[i].Aliases...)
+		}
+	}
+	if len(names) == 0 {
+		return "none is ready; see /health"
 	}
 	if len(names) > MaxNamesShown {
 		names = append(names[:MaxNamesShown], "…")
 	}
-	return strings.Join(names, ", ")
+	return "loaded: " + strings.Join(names, ", ")
 }
 
 func notReady(m *Model) *apiError {
