@@ -101,3 +101,33 @@ func TestTail(t *testing.T) {
 		t.Errorf("last word %q of nothing", got)
 	}
 }
+
+// TestLastWord: the head of a crash dump says what happened, not its end.
+func TestLastWord(t *testing.T) {
+	const stack = "\ngoroutine 7 gp=0xc000102380 m=4 mp=0xc000100008 [syscall]:\nruntime.cgocall(0x4f2b10, 0xc000051e10)\n\t/usr/lib/go/src/runtime/cgocall.go:167 +0x4b\n\nrax    0x0\nfs     0x0\ngs     0x0\n"
+	for name, c := range map[string]struct{ out, want string }{
+		"C reads a file that was cut": {"loaded\nSIGBUS: bus error\nPC=0x7f0c m=4 sigcode=2 addr=0x7f00\nsignal arrived during cgo execution\n" + stack, "SIGBUS: bus error" + fileHint},
+		"C reads wild":                {"SIGSEGV: segmentation violation\nPC=0x7f0c m=4 sigcode=1 addr=0x0\nsignal arrived during cgo execution\n" + stack, "SIGSEGV: segmentation violation" + fileHint},
+		"Go reads a file that was cut": {"unexpected fault address 0x7f00\nfatal error: fault\n[signal SIGBUS: bus error code=0x2 addr=0x7f00 pc=0x401000]\n" + stack,
+			"unexpected fault address 0x7f00 (SIGBUS: bus error)" + fileHint},
+		"a signal on a thread of C": {"fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x7f0c]\n" + stack,
+			"fatal error: unexpected signal during runtime execution (SIGSEGV: segmentation violation)" + fileHint},
+		"a nil pointer of Go": {"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x401000]\n" + stack,
+			"panic: runtime error: invalid memory address or nil pointer dereference (SIGSEGV: segmentation violation)"},
+		"only the signal's line": {"[signal SIGBUS: bus error code=0x2 addr=0x7f00 pc=0x401000]\n" + stack, "[signal SIGBUS: bus error code=0x2 addr=0x7f00 pc=0x401000]" + fileHint},
+		"abort":                  {"SIGABRT: abort\nPC=0x7f0c m=0 sigcode=18446744073709551610\n" + stack, "SIGABRT: abort"},
+		"an assertion":           {"ggml.c:10: GGML_ASSERT(x) failed\nSIGABRT: abort\nPC=0x7f0c\n" + stack, "ggml.c:10: GGML_ASSERT(x) failed (SIGABRT: abort)"},
+		"a panic":                {"panic: boom\n" + stack + "SIGSEGV: said later\n", "panic: boom"},
+		"no dump":                {"loading\nno such file\n", "no such file"},
+		"talk of a signal":       {"SIGNAL processing: on\nSIGma: x\nready\n", "ready"},
+	} {
+		var whole, bytewise tail
+		fmt.Fprint(&whole, c.out)
+		for i := range len(c.out) {
+			fmt.Fprint(&bytewise, c.out[i:i+1])
+		}
+		if got := whole.lastWord(); got != c.want || bytewise.lastWord() != got {
+			t.Errorf("%s: %q and %q, want %q", name, got, bytewise.lastWord(), c.want)
+		}
+	}
+}
