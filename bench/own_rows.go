@@ -31,7 +31,7 @@ func sampling(ctx context.Context, e *Env) ([]report.Row, error) {
 		return decodeRate(c.All(ctx, "/v1/chat/completions", bodies))
 	}
 	var topP, schema []float64
-	for round := range e.Rounds + 2 {
+	for round := range e.short() {
 		greedy, err := variant(round, nil)
 		if err != nil {
 			return rows, err

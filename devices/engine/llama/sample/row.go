@@ -13,16 +13,19 @@ type Scratch struct {
 	ps     []float32 // and their weights
 	part   []float32
 	blocks []float64 // running sums of the weights, one per blockTokens
-	hist   []int32   // tokens by entry of the table
-	best   []Candidate
-	raw    []float32
+	// entries are the tokens' places in the table; hist counts the tokens of
+	// each, in two halves that don't wait for each other.
+	entries []uint16
+	hist    [2][histSize]int32
+	best    []Candidate
+	raw     []float32
 }
 
 // NewScratch makes room for rows of a vocabulary.
 func NewScratch(vocab int) *Scratch {
 	return &Scratch{
 		ids: make([]int32, 0, highMost), ps: make([]float32, 0, highMost),
-		part: make([]float32, 0, vocab), hist: make([]int32, len(tail)),
+		part: make([]float32, 0, vocab), entries: make([]uint16, vocab),
 		blocks: make([]float64, 0, vocab/blockTokens+1),
 		best:   make([]Candidate, 0, heapMost),
 	}
@@ -35,6 +38,10 @@ var tail = func() (t [-floor*tailSteps + 1]float32) {
 	}
 	return t
 }()
+
+// histSize is a power of two above the table's size, so that an index masked
+// by it needs no check.
+const histSize = 4096
 
 // scale says how logits become weights: the likeliest token weighs 1.
 type scale struct{ top, inv, span float32 }
@@ -101,23 +108,19 @@ func (w *Scratch) drawNucleus(logits []float32, c scale, want, u float64) ieg.To
 // their entry of the table, and decides one by one only in the entry in which
 // the nucleus ends.
 func (w *Scratch) drawFlat(logits []float32, c scale, want, u float64) ieg.Token {
-	clear(w.hist)
-	hist := (*[len(tail)]int32)(w.hist)
-	for _, v := range logits {
-		hist[c.entry(v)]++
-	}
+	w.count(logits, c)
 	last, end, kept := c.last(), uint32(0), 0.0
 	for ; end < last; end++ {
-		m := float64(hist[end]) * float64(tail[end])
+		m := float64(w.hist[0][end]+w.hist[1][end]) * float64(tail[end])
 		if kept+m >= want {
 			break
 		}
 		kept += m
 	}
 	w.part = w.part[:0]
-	for _, v := range logits {
-		if c.entry(v) == end {
-			w.part = append(w.part, exp(-(c.top-v)*c.inv))
+	for i, k := range w.entries[:len(logits)] {
+		if uint32(k) == end {
+			w.part = append(w.part, exp(-(c.top-logits[i])*c.inv))
 		}
 	}
 	if len(w.part) == 0 { // rounding: the whole row is less than want
@@ -132,13 +135,33 @@ func (w *Scratch) drawFlat(logits []float32, c scale, want, u float64) ieg.Token
 	return w.walkFlat(logits, c, end, least, u*kept)
 }
 
+// count fills entries and hist.
+func (w *Scratch) count(logits []float32, c scale) {
+	entries := w.entries[:len(logits)]
+	even, odd := &w.hist[0], &w.hist[1]
+	clear(even[:])
+	clear(odd[:])
+	i := 0
+	for ; i+2 <= len(logits); i += 2 {
+		b, e := logits[i:i+2:i+2], entries[i:i+2:i+2]
+		k0, k1 := c.entry(b[0]), c.entry(b[1])
+		e[0], e[1] = uint16(k0), uint16(k1)
+		even[k0%histSize]++
+		odd[k1%histSize]++
+	}
+	if i < len(logits) {
+		entries[i] = uint16(c.entry(logits[i]))
+		even[entries[i]%histSize]++
+	}
+}
+
 // walkFlat finds the token at which the running sum passes r, of those in
 // entries before end and those of at least the weight least in it.
 func (w *Scratch) walkFlat(logits []float32, c scale, end uint32, least float32, r float64) ieg.Token {
 	sum, at := 0.0, -1
-	for i, v := range logits {
-		k := c.entry(v)
-		if k > end || k == end && exp(-(c.top-v)*c.inv) < least {
+	for i, e := range w.entries[:len(logits)] {
+		k := uint32(e)
+		if k > end || k == end && exp(-(c.top-logits[i])*c.inv) < least {
 			continue
 		}
 		at = i
