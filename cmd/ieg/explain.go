@@ -13,25 +13,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"ieg"
+	"ieg/api/admin"
+	"ieg/cmd/ieg/node"
 )
 
 func (a *app) explainCmd() *cobra.Command {
 	var watch bool
 	c := a.client(&cobra.Command{
-		Use: "explain ID", Short: "Draw the graph of a request, and why it ran so", GroupID: "look", Args: cobra.ExactArgs(1),
+		Use: "explain [ID]", Short: "Draw the graph of a request, and why it ran so", GroupID: "look", Args: cobra.MaximumNArgs(1),
 		Long: `Draw the graph of a request: each node with its state and the reason for it, its
 device, what bounds it there, each term of its cost, and predicted beside actual
 time. ID is the request's number as shown by 'ieg ps' (r12), or the id that its
-client was given (chatcmpl-…). Running requests and the last 1,000 finished ones
+client was given (chatcmpl-…); without it, the last request is drawn. Running requests and the last 1,000 finished ones
 can be explained.`,
-		Example: "  ieg explain r12\n  ieg explain r12 --watch\n  ieg explain chatcmpl-3f9a --json",
+		Example: "  ieg explain\n  ieg explain r12\n  ieg explain r12 --watch\n  ieg explain chatcmpl-3f9a --json",
 		RunE: func(c *cobra.Command, args []string) error {
-			if watch && !a.json {
-				return a.watchExplain(c.Context(), args[0])
-			}
-			ex, err := a.dial().Explain(c.Context(), args[0])
+			cl := a.dial()
+			ex, err := cl.Explain(c.Context(), append(args, node.Last)[0])
 			if err != nil {
 				return err
+			}
+			if watch && !a.json {
+				return a.watchExplain(c.Context(), cl, ex.ID.String())
 			}
 			if a.json {
 				return a.printJSON(ex)
@@ -44,10 +47,9 @@ can be explained.`,
 	return c
 }
 
-func (a *app) watchExplain(ctx context.Context, id string) error {
+func (a *app) watchExplain(ctx context.Context, cl *admin.Client, id string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	cl := a.dial()
 	tick := time.NewTicker(WatchEvery)
 	defer tick.Stop()
 	for {

@@ -132,14 +132,25 @@ func (o OpenAI) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error
 	if err != nil {
 		return nil, err
 	}
+	o.n.last.Store(uint64(h.ID()))
 	return h, nil
 }
 
 // Status is what the loop published last.
 func (n *Node) Status() ieg.Status { return n.loop.Status() }
 
+// Last names the request that came last.
+const Last = "last"
+
 // Explain tells the story of a request.
 func (n *Node) Explain(id string) (ieg.Explain, error) {
+	if id == Last {
+		last := ieg.RequestID(n.last.Load())
+		if last == 0 {
+			return ieg.Explain{}, fmt.Errorf("%w: no request has come yet; make one by 'ieg chat'", admin.ErrNotFound)
+		}
+		id = last.String()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), InspectWait)
 	defer cancel()
 	ex, err := n.loop.Explain(ctx, id)

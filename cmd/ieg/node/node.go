@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ieg"
@@ -49,6 +50,7 @@ type Node struct {
 	cfg  Config
 	loop *run.Loop
 	log  *slog.Logger
+	last atomic.Uint64 // the number of the request that came last
 
 	mu     sync.Mutex
 	models []*model // in the order of loading
