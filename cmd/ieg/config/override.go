@@ -54,7 +54,7 @@ func Register(set *pflag.FlagSet) *Flags {
 	f := &Flags{set: set}
 	def := Default()
 	set.StringVar(&f.config, "config", "", "YAML file with settings; flags override it")
-	set.StringArrayVar(&f.models, "model", nil, "GGUF `[NAME[,ALIAS…]=]FILE` to load, repeatable; replaces the models of the file")
+	set.StringArrayVar(&f.models, "model", nil, "`FILE` in the GGUF format to load, or NAME[,ALIAS…]=FILE; repeatable; replaces the models of the configuration")
 	set.StringSliceVar(&f.allowList, "allow-origin", nil, "browser origin that may call the API, repeatable")
 	for _, o := range overrides {
 		v, ok := def.find(o.path)
@@ -130,14 +130,29 @@ func (f *Flags) loadModels(e *Effective) error {
 		if !fl.Changed {
 			continue
 		}
+		// A wrong value is told even where it meets no model.
+		none := DefaultModel()
+		if err := none.set(o, fl.Value.String()); err != nil {
+			return err
+		}
+		if err := CheckModel(none); err != nil && len(e.Models) == 0 {
+			return fmt.Errorf("%w (flag --%s)", err, o.flag)
+		}
 		for i := range e.Models {
-			n, _ := fieldIndex(reflect.TypeFor[Model](), o.path)
-			v := reflect.ValueOf(&e.Models[i]).Elem().Field(n)
-			if err := setText(v, fl.Value.String()); err != nil {
-				return &Error{Field: "--" + o.flag, Text: fmt.Sprintf("wants %s, not %q", wants(v), fl.Value.String())}
+			if err := e.Models[i].set(o, fl.Value.String()); err != nil {
+				return err
 			}
 			e.sources[fmt.Sprintf("models[%d].%s", i, o.path)] = "flag --" + o.flag
 		}
+	}
+	return nil
+}
+
+func (m *Model) set(o override, text string) error {
+	n, _ := fieldIndex(reflect.TypeFor[Model](), o.path)
+	v := reflect.ValueOf(m).Elem().Field(n)
+	if err := setText(v, text); err != nil {
+		return &Error{Field: "--" + o.flag, Text: fmt.Sprintf("wants %s, not %q", wants(v), text)}
 	}
 	return nil
 }

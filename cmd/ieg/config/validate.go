@@ -144,12 +144,7 @@ func (c *checker) models() {
 			c.fail(at+".path", "is empty; name a GGUF file")
 			continue
 		}
-		c.between(at+".ctx", int64(m.Ctx), 0, ContextMax)
-		c.between(at+".slots", int64(m.Slots), 0, SlotsMax)
-		c.between(at+".threads", int64(m.Threads), 0, ThreadsMax)
-		c.oneOf(at+".kv_type", m.KVType, kvTypes)
-		c.oneOf(at+".layout", m.Layout, layouts)
-		c.oneOf(at+".flash_attention", m.FlashAttention, switchy)
+		c.model(at+".", m)
 		if len(m.Aliases) > AliasesMax {
 			c.fail(at+".aliases", "%d aliases, %d fit", len(m.Aliases), AliasesMax)
 			continue
@@ -164,4 +159,22 @@ func (c *checker) models() {
 			}
 		}
 	}
+}
+
+// model checks the values that don't depend on other models.
+func (c *checker) model(at string, m Model) {
+	c.between(at+"ctx", int64(m.Ctx), 0, ContextMax)
+	c.between(at+"slots", int64(m.Slots), 0, SlotsMax)
+	c.between(at+"threads", int64(m.Threads), 0, ThreadsMax)
+	c.oneOf(at+"kv_type", m.KVType, kvTypes)
+	c.oneOf(at+"layout", m.Layout, layouts)
+	c.oneOf(at+"flash_attention", m.FlashAttention, switchy)
+}
+
+// CheckModel checks the values of a model that is loaded later, as Validate
+// does for those of the configuration.
+func CheckModel(m Model) error {
+	c := &checker{e: &Effective{}}
+	c.model("", m)
+	return errors.Join(c.errs...)
 }
