@@ -41,7 +41,7 @@ func (a *app) devicesCmd() *cobra.Command {
 
 func (a *app) printDevice(d admin.Device, ms []admin.Model) {
 	s := d.Spec
-	fmt.Fprintf(a.out, "%s  %s\n", s.ID, strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Vendor, s.Model, s.Series}, " ")), " "))
+	fmt.Fprintf(a.out, "%s  %s\n", s.ID, deviceName(s))
 	fmt.Fprintf(a.out, "  compute   %s fp16, %s int8", known(s.Compute.FP16, "FLOP/s"), known(s.Compute.INT8, "OP/s"))
 	if len(s.Compute.Precisions) > 0 {
 		fmt.Fprintf(a.out, " (%s)", strings.Join(s.Compute.Precisions, ", "))
@@ -54,6 +54,15 @@ func (a *app) printDevice(d admin.Device, ms []admin.Model) {
 		m, _ := findModel(ms, e.ID)
 		a.printEngine(e, m.PID)
 	}
+}
+
+// deviceName is what a device is called; most models begin with the vendor.
+func deviceName(s ieg.ResourceSpec) string {
+	model := strings.Join(strings.Fields(s.Model+" "+s.Series), " ")
+	if !strings.HasPrefix(strings.ToLower(model), strings.ToLower(s.Vendor)) {
+		model = s.Vendor + " " + model
+	}
+	return strings.TrimSpace(s.Type + " " + model)
 }
 
 func (a *app) printEngine(e ieg.EngineInfo, pid int) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -40,5 +42,9 @@ func (f *flight) Segments() ([]admin.Segment, error) {
 
 // OpenSegment reads one, redacted on demand.
 func (f *flight) OpenSegment(name string, redact bool) (io.ReadCloser, error) {
-	return f.Open(name, redact)
+	body, err := f.Open(name, redact)
+	if errors.Is(err, record.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w; see 'ieg recorder ls'", admin.ErrNotFound, err)
+	}
+	return body, err
 }

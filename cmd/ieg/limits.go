@@ -15,12 +15,16 @@ const (
 	EventBytesMax = 4 << 20
 	// ErrorBodyBytesMax bounds the body of an error that chat reads.
 	ErrorBodyBytesMax = 1 << 20
+	// StateColumnsMax bounds the state in a table of models.
+	StateColumnsMax = 40
 	// BarCells is the width of bars in pictures.
 	BarCells = 32
 )
 
 // Limits of the node's doors.
 const (
+	// AnswerWait is what the API has to write its last answers at the end.
+	AnswerWait = 2 * time.Second
 	// CloseWait bounds the end of the doors.
 	CloseWait = 5 * time.Second
 	// ProbeWait bounds the probe of one build of the engine's library.

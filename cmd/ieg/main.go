@@ -38,18 +38,24 @@ type app struct {
 
 // program is the whole program; it returns the exit code.
 func program(args []string, in io.Reader, out, errOut io.Writer) int {
-	a := &app{in: in, out: out, err: errOut}
+	printed := &printout{to: out}
+	a := &app{in: in, out: printed, err: errOut}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(printed)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(context.Background())
+	if err == nil && printed.err != nil {
+		err = fmt.Errorf("the output is incomplete: %w", printed.err)
+	}
 	if err == nil {
 		return exitOK
 	}
-	var silent *exitError
-	if !errors.As(err, &silent) || silent.err != nil {
+	var own *exitError
+	silent := errors.As(err, &own) && own.err == nil
+	// Who presses Ctrl-C knows why the program ends.
+	if !silent && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(errOut, "ieg: %s\n", strings.TrimSpace(err.Error()))
 	}
 	return exitCode(err)

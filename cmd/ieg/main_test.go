@@ -148,7 +148,7 @@ func (n *nodes) node(ts *testscript.TestScript, neg bool, args []string) {
 
 // signal NAME SIGNAL sends a signal.
 func (n *nodes) signal(ts *testscript.TestScript, _ bool, args []string) {
-	sig := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[args[1]]
+	sig := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}[args[1]]
 	ts.Check(n.get(ts, args[0]).cmd.Process.Signal(sig))
 }
 

@@ -46,7 +46,7 @@ func (a *app) modelsLsCmd() *cobra.Command {
 				if m.Reason != "" {
 					state += ": " + m.Reason
 				}
-				rows = append(rows, []string{m.Name, state, m.Device, strconv.Itoa(int(m.Context)), strconv.Itoa(int(m.Slots)),
+				rows = append(rows, []string{m.Name, cut(state, StateColumnsMax), m.Device, strconv.Itoa(int(m.Context)), strconv.Itoa(int(m.Slots)),
 					scaled(float64(m.Params), ""), size(m.WeightBytes), m.Quant, pidOf(m.PID), strings.Join(m.Aliases, ",")})
 			}
 			return table(a.out, rows)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/api/admin"
 	"ieg/cmd/ieg/config"
 	"ieg/cmd/ieg/node"
 	"ieg/devices/engine"
@@ -42,6 +45,9 @@ type preparer struct {
 	stateDir string
 	// libDir finds the libraries for a device.
 	libDir func(d node.Device) (string, error)
+	// cores are granted to this process; more threads only wait for each other.
+	cores int
+	log   *slog.Logger
 }
 
 // prepare fills in backend, libraries and name, checks the file, and
@@ -51,6 +57,13 @@ func (p preparer) prepare(s *engine.LoadSpec, d node.Device) (int64, error) {
 		s.Name = config.ModelName(s.Path)
 	}
 	s.StateDir = p.stateDir
+	if err := checkSpec(s); err != nil {
+		return 0, err
+	}
+	if s.Threads > p.cores {
+		p.log.Warn("fewer threads than asked for: no more cores are granted", "model", s.Name, "threads", s.Threads, "cores", p.cores)
+		s.Threads = p.cores
+	}
 	if rest, ok := strings.CutPrefix(s.Path, config.SynthPrefix); ok {
 		synth, err := parseSynth(rest)
 		if err != nil {
@@ -70,23 +83,37 @@ func (p preparer) prepare(s *engine.LoadSpec, d node.Device) (int64, error) {
 	return weights + kvBytes(f, s) + node.OverheadBytes, nil
 }
 
+// checkSpec holds what comes by the admin socket to the bounds of the
+// configuration. What is empty there is left to the engine.
+func checkSpec(s *engine.LoadSpec) error {
+	m := config.DefaultModel()
+	m.Ctx, m.Slots, m.Threads = s.Context, s.Slots, s.Threads
+	m.KVType, m.Layout = cmp.Or(s.KVType, m.KVType), cmp.Or(s.Layout, m.Layout)
+	m.FlashAttention = cmp.Or(s.FlashAttn, m.FlashAttention)
+	if err := config.CheckModel(m); err != nil {
+		return fmt.Errorf("%w: %w", admin.ErrInvalid, err)
+	}
+	return nil
+}
+
 // readModel reads a model file's header and returns it with the file's size.
 func readModel(path string) (*gguf.File, int64, error) {
-	f, err := os.Open(path)
+	// Opening a pipe would wait for who writes into it.
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, 0, fmt.Errorf("there is no model file %s; check the path", path)
 	case err != nil:
 		return nil, 0, fmt.Errorf("model file: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, fmt.Errorf("model file: %w", err)
-	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, fmt.Errorf("%s is no file; name a GGUF file", path)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("model file: %w", err)
+	}
+	defer f.Close()
 	head, err := gguf.Read(f, info.Size())
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %s: %w", ieg.ErrUnsupported, path, err)

@@ -12,6 +12,29 @@ import (
 	"golang.org/x/term"
 )
 
+// printout is the program's output. It keeps the first error, so that what
+// prints need not look at each write.
+type printout struct {
+	to  io.Writer
+	err error
+}
+
+func (p *printout) Write(b []byte) (int, error) {
+	n, err := p.to.Write(b)
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// bare is the writer behind a printout, whose errors then don't count.
+func bare(w io.Writer) io.Writer {
+	if p, ok := w.(*printout); ok {
+		return p.to
+	}
+	return w
+}
+
 // printJSON writes data as JSON for programs.
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.out)
@@ -29,8 +52,20 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
+// cut shortens a text of many words to one line of at most n signs.
+func cut(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return string(r)
+}
+
 // isTerminal tells whether people watch w.
 func isTerminal(w any) bool {
+	if p, ok := w.(*printout); ok {
+		w = p.to
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

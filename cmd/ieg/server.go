@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	}()
 
 	// The claims: data folder, admin socket, port.
-	lock, err := lockData(e.DataDir)
+	lock, err := lockData(e.DataDir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	host := findHost(e, state)
 
 	// The kernel's loop, and the engines that it starts.
-	prep := preparer{stateDir: state, libDir: libDirs(e)}
+	prep := preparer{stateDir: state, libDir: libDirs(e), cores: host.machine.CPU.Granted, log: log}
 	tap := metrics.NewTap(meterConfig(e))
 	plugs := node.Config{
 		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
@@ -171,6 +172,7 @@ func (s *server) drain(timeout time.Duration, signals <-chan os.Signal) error {
 	case err := <-done:
 		if err != nil {
 			s.log.Warn("requests were cut off at the end of the drain timeout", "requests", len(s.node.Status().Requests))
+			return nil
 		}
 		// What the kernel has finished may still be on its way to clients.
 		if err := s.api.Shutdown(ctx); err != nil && ctx.Err() == nil {
@@ -183,18 +185,18 @@ func (s *server) drain(timeout time.Duration, signals <-chan os.Signal) error {
 }
 
 // close ends every part and gives the claims back. It may be called twice.
+// The loop ends first: it fails what still runs, so that the door can tell the
+// clients.
 func (s *server) close() {
 	s.closed.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), CloseWait)
-		defer cancel()
 		if s.stop != nil {
 			s.stop()
 		}
 		if s.api != nil {
-			if err := s.api.Close(); err != nil {
-				s.log.Debug("API", "error", err)
-			}
+			s.closeDoor()
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), CloseWait)
+		defer cancel()
 		if s.admin != nil {
 			if err := s.admin.Shutdown(ctx); err != nil {
 				s.log.Debug("admin socket", "error", err)
@@ -205,6 +207,16 @@ func (s *server) close() {
 			s.undo[i]()
 		}
 	})
+}
+
+// closeDoor closes the connections once the last answers are written, at most
+// after AnswerWait.
+func (s *server) closeDoor() {
+	ctx, cancel := context.WithTimeout(context.Background(), AnswerWait)
+	defer cancel()
+	if err := errors.Join(s.api.Shutdown(ctx), s.api.Close()); err != nil {
+		s.log.Debug("API", "error", err)
+	}
 }
 
 // watchdog feeds systemd's for as long as the loop turns.
@@ -255,8 +267,9 @@ func (s *server) Drain(d admin.Drain) error {
 	return nil
 }
 
-// lockData claims the data folder for as long as the process lives.
-func lockData(dir string) (*os.File, error) {
+// lockData claims the data folder for as long as the process lives. The pid in
+// the file is a courtesy to who finds it locked: a full disk costs only that.
+func lockData(dir string, log *slog.Logger) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another by --data-dir", err)
 	}
@@ -269,11 +282,10 @@ func lockData(dir string) (*os.File, error) {
 		pid := make([]byte, 20)
 		n, _ := f.ReadAt(pid, 0)
 		return nil, fmt.Errorf("%w with the data folder %s (pid %s); stop it by 'ieg down' or choose another folder by --data-dir",
-			admin.ErrAlreadyRunning, dir, strings.TrimSpace(string(pid[:n])))
+			admin.ErrAlreadyRunning, dir, cmp.Or(strings.TrimSpace(string(pid[:n])), "unknown"))
 	}
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("data folder: %w", err)
+		log.Warn("the data folder can't be written; free some space, recordings and measurements may be lost", "error", err)
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,9 @@ import (
 
 func (a *app) upCmd() *cobra.Command {
 	c := &cobra.Command{
-		Use: "up", Short: "Run the node: serve models", GroupID: "node", Args: cobra.NoArgs,
+		Use: "up", Short: "Run the node: serve models", GroupID: "node", Args: modelsByFlag,
 		Long: `Run the node in the foreground: load the models, serve the OpenAI API and the
-admin socket, until SIGTERM or SIGINT. The first signal drains: nothing new is
+admin socket, until SIGTERM, SIGINT or SIGHUP. The first signal drains: nothing new is
 taken, what runs is finished within --drain-timeout. The second ends at once.
 
 Only one node may use a socket, a port or a data folder; a second one says so and
@@ -44,11 +45,32 @@ ends with code 4.`,
 	return c
 }
 
+// modelsByFlag says where a model belongs that was given as an argument.
+func modelsByFlag(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is no flag; to serve a model use --model %s", args[0], args[0])
+	}
+	return nil
+}
+
+// ends are the signals that end a node. The end of a terminal is one of them,
+// except where nohup took it away.
+func ends() []os.Signal {
+	out := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		out = append(out, syscall.SIGHUP)
+	}
+	return out
+}
+
 // up runs a node until it is told to end.
 func (a *app) up(ctx context.Context, e *config.Effective) error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, ends()...)
 	defer signal.Stop(signals)
+	// Whoever reads the log or the greeting may go; the node serves on.
+	signal.Ignore(syscall.SIGPIPE)
+	a.out = bare(a.out)
 
 	log := a.logger(e)
 	s, err := start(e, log)
@@ -223,12 +245,14 @@ func (a *app) downCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// A node in a container counts its processes in its own way.
+			pid := admin.ListenerPID(cl.Path())
 			if err := cl.Drain(c.Context(), admin.Drain{Now: now}); err != nil {
 				return err
 			}
 			tick := time.NewTicker(LoadPollEvery)
 			defer tick.Stop()
-			for admin.ListenerPID(cl.Path()) == v.PID {
+			for pid > 0 && (admin.ListenerPID(cl.Path()) == pid || alive(pid)) {
 				select {
 				case <-c.Context().Done():
 					return c.Context().Err()
@@ -244,4 +268,18 @@ func (a *app) downCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&now, "now", false, "without waiting for what runs")
 	return c
+}
+
+// alive tells whether a process runs. One that has ended holds nothing any
+// more, whether or not its parent has asked for its exit code.
+func alive(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return !errors.Is(err, syscall.ESRCH)
+	}
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
