@@ -82,7 +82,7 @@ func (s *Server) addInput(x *exchange, i int, in promptInput, received ieg.Time,
 		return bad(name, "%s has no tokens", name)
 	}
 	if int64(len(toks)) > int64(x.m.Context) {
-		return tooLong(x.m, name, len(toks))
+		return tooLongInput(x.m, name, len(toks))
 	}
 	x.add(toks, span, received, 0, nil)
 	x.requests[i].Kind = ieg.Embed

@@ -3,10 +3,12 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,6 +36,9 @@ func parseFields(body []byte) (*fields, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	f := &fields{}
 	if err := d.Decode(&f.raw); err != nil {
+		if _, is := mismatch(err); is != "" {
+			return nil, notJSON("the body is not a JSON object: it is %s", is)
+		}
 		return nil, notJSON("the body is not a JSON object: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
@@ -101,11 +106,62 @@ func (f *fields) into(name string, v any, want string) bool {
 	if raw == nil {
 		return false
 	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		f.fail(bad(name, "%s must be %s, not %s", name, want, kindOf(raw)))
-		return false
+	err := json.Unmarshal(raw, v)
+	if err == nil {
+		return true
 	}
-	return true
+	var inner *json.UnmarshalTypeError
+	field, is := mismatch(err)
+	switch {
+	case !errors.As(err, &inner) || inner.Type == reflect.TypeOf(v).Elem():
+		f.fail(bad(name, "%s must be %s, not %s", name, want, kindOf(raw)))
+	case field != "":
+		f.fail(bad(name, "%s must be %s; a %s in it is %s", name, want, field, is))
+	default:
+		f.fail(bad(name, "%s must be %s; in it is %s", name, want, is))
+	}
+	return false
+}
+
+// mismatch puts a value of the wrong type in words: the path to it, and what
+// it is and should be. Both are empty for other errors, whose own words do.
+func mismatch(err error) (field, is string) {
+	var e *json.UnmarshalTypeError
+	if !errors.As(err, &e) {
+		return "", ""
+	}
+	value, digits, _ := strings.Cut(e.Value, " ")
+	found := map[string]string{"array": "a list", "object": "an object", "string": "a string", "bool": "a boolean", "number": "a number"}[value]
+	switch {
+	case found == "":
+		found = "something else"
+	case digits != "":
+		found = "the number " + utf8Bound(digits, 32)
+	}
+	return e.Field, found + " where " + wanted(e.Type) + " is wanted"
+}
+
+// wanted names the JSON that a Go type is read from.
+func wanted(t reflect.Type) string {
+	switch k := t.Kind(); k {
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.String:
+		return "a string"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	default:
+		if k >= reflect.Int && k <= reflect.Uint64 {
+			return fmt.Sprintf("a whole number of at most %d bits", t.Bits())
+		}
+		return "something else"
+	}
 }
 
 // kindOf names what a JSON text is.

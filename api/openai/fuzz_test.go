@@ -13,7 +13,8 @@ import (
 )
 
 // FuzzRequest sends any body to any route: the answer is JSON or a complete
-// stream, an error has a message, and nothing fails on this side.
+// stream, an error has a message without the program's own words, and nothing
+// fails on this side.
 func FuzzRequest(f *testing.F) {
 	for i, body := range []string{
 		`{"messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}`,
@@ -22,6 +23,12 @@ func FuzzRequest(f *testing.F) {
 		`{"input":"x","dimensions":1,"encoding_format":"base64"}`,
 		`{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"string"}}},"priority":-1}`,
 		`{"tokens":[1,2]}`,
+		`{"prompt":"x","stop":[1],"logit_bias":[],"stream_options":5}`,
+		`{"input":[[1,"x"]],"dimensions":{}}`,
+		`{"messages":[{"role":"assistant","content":[{"text":{}}],"tool_calls":[{"function":{"name":5}}]}]}`,
+		`{"tokens":["x",2.5]}`,
+		`{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","strict":[1]}}]}`,
+		`[1]`,
 	} {
 		f.Add(uint8(i), body)
 	}
@@ -45,6 +52,11 @@ func FuzzRequest(f *testing.F) {
 		}
 		if (w.Code >= 400) != (v.Error != nil && v.Error.Message != "") {
 			t.Fatalf("status %d with %s", w.Code, w.Body)
+		}
+		for _, s := range []string{"unmarshal", "Go struct", "Go value", "RawMessage", "json:"} {
+			if v.Error != nil && strings.Contains(v.Error.Message, s) && !strings.Contains(body, s) {
+				t.Fatalf("an error tells of the program: %s", w.Body)
+			}
 		}
 	})
 }

@@ -186,6 +186,19 @@ func checkMedia(r *http.Request) *apiError {
 		"the body must be JSON: send Content-Type: application/json, not %q", ct)
 }
 
+// checkCoding refuses compressed bodies.
+func checkCoding(r *http.Request) *apiError {
+	for _, line := range r.Header["Content-Encoding"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return fault(http.StatusUnsupportedMediaType, "invalid_request_error", "unsupported_content_encoding",
+					"the body must come as it is: send it without Content-Encoding, not as %q", utf8Bound(coding, 64))
+			}
+		}
+	}
+	return nil
+}
+
 // clientID is an id from a client if it is fit to be echoed, else "".
 func clientID(id string) string {
 	if len(id) > MaxIDBytes {

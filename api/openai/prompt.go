@@ -195,6 +195,18 @@ func fit(m *Model, param string, prompt int, want int64) (int32, error) {
 func tooLong(m *Model, param string, prompt int) *apiError {
 	e := bad(param, "the prompt has %d tokens, and %s has a context of %d tokens for prompt and output together; shorten the prompt by %d tokens or more, or load the model with a larger --ctx",
 		prompt, m.Name, m.Context, prompt-int(m.Context)+1)
+	return contextLength(e)
+}
+
+// tooLongInput is tooLong for embeddings, which have no output to leave room
+// for.
+func tooLongInput(m *Model, param string, tokens int) *apiError {
+	e := bad(param, "%s has %d tokens, and %s takes at most %d in one input; shorten it by %d tokens or more, split it, or load the model with a larger --ctx",
+		param, tokens, m.Name, m.Context, tokens-int(m.Context))
+	return contextLength(e)
+}
+
+func contextLength(e *apiError) *apiError {
 	e.Code = "context_length_exceeded"
 	e.cause = ieg.ErrContextLength
 	return e

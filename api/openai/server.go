@@ -126,6 +126,10 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, do func(http.Resp
 	if e := checkMedia(r); e != nil {
 		return e
 	}
+	if e := checkCoding(r); e != nil {
+		w.Header().Set("Accept-Encoding", "identity")
+		return e
+	}
 	body, err := readBody(w, r)
 	if err != nil {
 		return err

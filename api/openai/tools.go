@@ -2,8 +2,10 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"ieg/api/grammar"
 )
@@ -65,7 +67,9 @@ func tool(f *fields, i int, raw json.RawMessage) (t grammar.Tool, strict bool) {
 	}
 	switch err := json.Unmarshal(raw, &def); {
 	case err != nil:
-		f.fail(bad(path, "%s is no tool: %v", path, err))
+		field, is := mismatch(err)
+		path = strings.TrimSuffix(path+"."+field, ".")
+		f.fail(bad(path, "%s is %s", path, cmp.Or(is, "no tool")))
 	case len(raw) > MaxToolBytes:
 		f.fail(bad(path, "%s has %d bytes, the limit is %d", path, len(raw), MaxToolBytes))
 	case def.Type != "function":
