@@ -21,6 +21,9 @@ const (
 
 	// HeaderTimeout bounds the time in which a header must arrive.
 	HeaderTimeout = 5 * time.Second
+	// SilenceMin is how long a connection may be silent before it is closed to
+	// let another one in, where ConnectionsMax are open.
+	SilenceMin = 20 * time.Millisecond
 	// IdleTimeout closes connections without requests.
 	IdleTimeout = 2 * time.Minute
 	// DialTimeout bounds the client's connect.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 )
 
 // hostName is the Host that the client sends.
@@ -52,50 +51,18 @@ func NewServer(node Node, group string) (*Server, error) {
 		IdleTimeout:       IdleTimeout,
 		MaxHeaderBytes:    HeaderBytesMax,
 		ConnContext:       withPeer,
+		ConnState:         followState,
 	}
 	return s, nil
 }
 
 // Serve answers on l until Shutdown.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(&limited{Listener: l, free: make(chan struct{}, ConnectionsMax)})
+	err := s.http.Serve(newLimited(l, ConnectionsMax))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
-}
-
-// limited accepts no more than cap(free) connections at once. (It keeps the
-// connection's own type reachable, which the check of credentials needs.)
-type limited struct {
-	net.Listener
-	free chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	l.free <- struct{}{}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		<-l.free
-		return nil, fmt.Errorf("admin: %s is no Unix socket", l.Addr())
-	}
-	return &counted{UnixConn: u, release: sync.OnceFunc(func() { <-l.free })}, nil
-}
-
-type counted struct {
-	*net.UnixConn
-	release func()
-}
-
-func (c *counted) Close() error {
-	defer c.release()
-	return c.UnixConn.Close()
 }
 
 // Shutdown stops listening and waits for answers on their way.
