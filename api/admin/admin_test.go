@@ -159,6 +159,21 @@ func TestErrorsKeepIdentity(t *testing.T) {
 	}
 }
 
+// TestBadBodies: what is wrong is told in the words of JSON.
+func TestBadBodies(t *testing.T) {
+	c := serve(t, &fakeNode{})
+	for body, want := range map[string]string{
+		`{"path":5}`: "invalid request: path can't be of type number",
+		`[1]`:        "invalid request: the body can't be of type array",
+		`{"x":1}`:    `invalid request: unknown field "x"`,
+	} {
+		_, err := c.do(context.Background(), http.MethodPost, "/v1/models/load", json.RawMessage(body))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}
+
 func TestStrangersAreRefused(t *testing.T) {
 	member := func(uid uint32, gid int) bool { return uid == 30 && gid == 5 }
 	for _, row := range []struct {

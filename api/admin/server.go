@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,6 +125,9 @@ func decode[T any](r *http.Request) (T, error) {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
+		if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
+			return v, fmt.Errorf("%w: %s can't be of type %s", ErrInvalid, cmp.Or(t.Field, "the body"), t.Value)
+		}
 		return v, fmt.Errorf("%w: %s", ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -50,6 +50,11 @@
 // PauseBacklogBytes the runtime pauses the request, below half of it it is
 // resumed, and a client that takes nothing for Config.WriteStall is cancelled.
 //
+// A client that ends its sending side after the request looks to net/http as
+// if it had left, and may be listening still. What is ready by then it gets;
+// the rest is cancelled and its connection cut, so that it sees neither a
+// fault of the node nor an answer that looks whole.
+//
 // # Goroutines and locks
 //
 // One goroutine a request, the HTTP server's. The runtime's loop calls Sinks,
