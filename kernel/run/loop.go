@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +94,7 @@ func (l *Loop) Progress() uint64 { return l.progress.Load() }
 func (l *Loop) Status() ieg.Status { return *l.status.Load() }
 
 // ErrStopped: the loop has ended.
-var ErrStopped = errors.New("the node has stopped")
+var ErrStopped = fmt.Errorf("%w: the node has stopped", ieg.ErrDraining)
 
 // Run applies facts until ctx ends. It ends every live request on the way out.
 func (l *Loop) Run(ctx context.Context) error {
