@@ -87,7 +87,7 @@ func TestTheEndOfTheDrainIsTold(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode < 500 || !bytes.Contains(got, []byte(`{"error":`)) {
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !bytes.Contains(got, []byte(`{"error":`)) {
 		t.Errorf("the whole answer: %s, %v: %s", resp.Status, err, got)
 	}
 }

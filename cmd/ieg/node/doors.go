@@ -126,9 +126,6 @@ func (o OpenAI) Detokenize(ctx context.Context, model string, tokens []ieg.Token
 // Submit hands a request to the loop.
 func (o OpenAI) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error) {
 	h, err := o.n.loop.Submit(req, sink)
-	if errors.Is(err, run.ErrStopped) {
-		return nil, fmt.Errorf("%w: %w", ieg.ErrDraining, err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +151,8 @@ func (n *Node) Explain(id string) (ieg.Explain, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), InspectWait)
 	defer cancel()
 	ex, err := n.loop.Explain(ctx, id)
-	switch {
-	case err == nil, ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil || errors.Is(err, run.ErrStopped) {
 		return ex, err
-	case errors.Is(err, run.ErrStopped):
-		return ex, fmt.Errorf("%w: %w", ieg.ErrDraining, err)
 	}
 	return ex, fmt.Errorf("%w: %w", admin.ErrNotFound, err)
 }
