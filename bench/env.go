@@ -22,6 +22,7 @@ type Env struct {
 	Threads int    // of the engine, on both sides
 	Rounds  int
 	Full    bool
+	JSON    bool // rows are printed as JSON
 	Log     io.Writer
 	dir     string
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -63,15 +64,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	minutes := fs.Int("minutes", 10, "length of the soak")
 	rawOnly := fs.Bool("raw-memory", false, "run the raw loop in this process and print its memory (used by the memory row)")
 	table := fs.Bool("table", false, "print the rows of --out as a Markdown table")
+	asJSON := fs.Bool("json", false, "print each row, or the list, as JSON")
 	list := fs.Bool("list", false, "list the groups and their rows")
 	out := fs.String("out", "bench/results.json", "`FILE` for the rows; empty writes none")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
 	if *list {
-		for _, g := range groups {
-			fmt.Fprintf(stdout, "%-12s %s\n             rows: %s\n", g.name, g.help, strings.Join(g.rows, ", "))
-		}
+		printList(stdout, *asJSON)
 		return 0
 	}
 	if *table {
@@ -88,6 +88,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return 3
 	}
 	defer env.Close()
+	env.JSON = *asJSON
 	if *full {
 		env.Full, env.Rounds = true, 3*Rounds
 	}
@@ -109,6 +110,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	return runGroups(ctx, env, chosen, *out, stdout, stderr)
+}
+
+func printList(w io.Writer, asJSON bool) {
+	for _, g := range groups {
+		if asJSON {
+			_ = json.NewEncoder(w).Encode(map[string]any{"group": g.name, "what": g.help, "rows": g.rows})
+			continue
+		}
+		fmt.Fprintf(w, "%-12s %s\n             rows: %s\n", g.name, g.help, strings.Join(g.rows, ", "))
+	}
 }
 
 // printTable writes the rows of a file as Markdown.
@@ -137,9 +148,15 @@ func runGroups(ctx context.Context, env *Env, chosen []group, out string, stdout
 	status := 0
 	for _, g := range chosen {
 		fmt.Fprintf(stderr, "%s: %s\n", g.name, g.help)
+		started := time.Now()
 		rows := measure(ctx, env, g)
+		env.logf("      %s took %.0f s", g.name, time.Since(started).Seconds())
 		for _, r := range rows {
-			fmt.Fprintln(stdout, r.Line())
+			if env.JSON {
+				_ = json.NewEncoder(stdout).Encode(r)
+			} else {
+				fmt.Fprintln(stdout, r.Line())
+			}
 			switch {
 			case r.Error != "":
 				status = 3

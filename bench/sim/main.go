@@ -103,6 +103,9 @@ func replay(o *options, stdout io.Writer) error {
 	rep, err := record.Replay(f)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", o.replay, err)
+		if rep.Events == 0 {
+			return err // nothing was read that could be told of
+		}
 	}
 	if o.json {
 		return errors.Join(err, printJSON(stdout, rep))

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -21,7 +23,11 @@ func (c *Child) supervise() {
 	for epoch := c.cfg.Epoch + 1; ; epoch++ {
 		e := c.incarnate(epoch)
 		wait, final := h.next(e)
-		c.cfg.Log.Warn("engine down", "engine", c.cfg.ID, "epoch", epoch, "reason", e.reason(), "final", final, "restart_in", wait)
+		level := slog.LevelWarn
+		if e.closed {
+			level = slog.LevelInfo
+		}
+		c.cfg.Log.Log(context.Background(), level, "engine down", "engine", c.cfg.ID, "epoch", epoch, "reason", e.reason(), "final", final, "restart_in", wait)
 		c.cfg.Notify(Down{ID: c.cfg.ID, Epoch: epoch, Reason: e.reason(), Err: e.identity(), Stderr: e.stderr, Final: final})
 		if final {
 			return
