@@ -36,6 +36,7 @@ var groups = []group{
 	{"chats", "concurrent chats of unlike lengths against llama-server", chats, []string{"chats-8", "chats-16"}},
 	{"long-prompt", "a 4,000-token prompt among seven running chats", longPrompt, []string{"long-prompt-gap", "long-prompt-ttft", "long-prompt-rate"}},
 	{"shared", "64 chats that share a system prompt", shared, []string{"shared-ttft", "shared-prefill"}},
+	{"cancel", "the engine's work for a client that is gone", cancelled, []string{"cancel"}},
 	{"memory", "memory of the node at 250 streams, of the child beside weights and KV", memory, []string{"memory-node", "memory-child"}},
 }
 

@@ -222,6 +222,10 @@ func (m *Machine) delivered(id ieg.RequestID, span ieg.Span) {
 		return
 	}
 	if n := t.Graph.Find(ieg.StageOutput, -1); n != nil && n.State == ieg.NodeReady {
+		// What was written while tokens were still drawn belongs to the decode:
+		// the node runs from when it was ready.
+		span.Start = max(span.Start, n.Since)
+		span.End = max(span.End, span.Start)
 		t.Graph.Pass(n.ID, "host", span)
 	}
 }
