@@ -144,6 +144,9 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return nil, err
 	}
 	resp, err := c.http.Do(req)
+	for n := 1; n < triesMax && method == http.MethodGet && cutOff(err); n++ {
+		resp, err = c.http.Do(req)
+	}
 	if err != nil {
 		return nil, c.explainDial(err)
 	}
@@ -156,6 +159,12 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return nil, fmt.Errorf("%w: the node on %s answered %s", ieg.ErrProtocol, c.path, resp.Status)
 	}
 	return nil, e.err()
+}
+
+// cutOff tells that a connection ended without an answer: the node, with as
+// many as it takes, let this one go as silent before the request was written.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func (c *Client) explainDial(err error) error {

@@ -23,7 +23,10 @@ const (
 	HeaderTimeout = 5 * time.Second
 	// SilenceMin is how long a connection may be silent before it is closed to
 	// let another one in, where ConnectionsMax are open.
-	SilenceMin = 20 * time.Millisecond
+	SilenceMin = 50 * time.Millisecond
+	// triesMax is how often a question is put to a node that cuts its
+	// connections off.
+	triesMax = 4
 	// IdleTimeout closes connections without requests.
 	IdleTimeout = 2 * time.Minute
 	// DialTimeout bounds the client's connect.
