@@ -75,8 +75,8 @@ test-clients: build models ## the openai clients for Python and Node against bin
 	@scripts/clients.sh
 
 .PHONY: test-vulkan
-test-vulkan: build ## the engine's suite on a Vulkan device, the software driver's if there is no GPU
-	@scripts/vulkan.sh
+test-vulkan: build vulkan ## the engine's suite on a Vulkan device, the software driver's if there is no GPU
+	@scripts/test-vulkan.sh
 
 .PHONY: lint
 lint: ## vet and staticcheck

@@ -8,7 +8,11 @@ import (
 	"ieg/bench/load"
 	"ieg/bench/report"
 	"ieg/bench/serve"
+	"ieg/devices/engine"
 )
+
+// tickMillis is a clock tick of the system in milliseconds.
+const tickMillis = 10
 
 // cancelled: how long the engine goes on computing for a client that is gone.
 // With one thread of the engine its processor time is that time.
@@ -55,7 +59,7 @@ func (e *Env) leave(ctx context.Context, c *load.Client, pid int, round uint64) 
 	if err := pause(ctx, 1500*time.Millisecond); err != nil {
 		return 0, err
 	}
-	before, err := serve.ProcessorTime(pid)
+	_, before, err := engine.ProcessState(pid)
 	if err != nil {
 		return 0, err
 	}
@@ -68,6 +72,6 @@ func (e *Env) leave(ctx context.Context, c *load.Client, pid int, round uint64) 
 	if err := pause(ctx, time.Second); err != nil {
 		return 0, err
 	}
-	after, err := serve.ProcessorTime(pid)
-	return (after - before).Seconds() * 1e3, err
+	_, after, err := engine.ProcessState(pid)
+	return float64(after-before) * tickMillis, err
 }

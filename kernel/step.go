@@ -135,13 +135,7 @@ func (e *engine) alone() *seq {
 		e.solo = false
 		return nil
 	}
-	d := int32(0)
-	for _, o := range e.running {
-		if o.decodes() {
-			d++
-		}
-	}
-	if s.gap()+d <= e.info.StepTokens {
+	if d, _ := e.split(); s.gap()+int32(d) <= e.info.StepTokens {
 		return nil
 	}
 	e.solo = true

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The engines' suite on a Vulkan device: a GPU's, or else the software driver's,
-# which ggml takes only when it is asked for by number.
+# Fetches the Vulkan build of the engine and, when root, Debian's loader and
+# software driver, so that a machine without a GPU has a second backend.
 . "$(dirname "$0")/fetch.sh"
-cd "$root"
 
-lib=$("$root/scripts/engine.sh" vulkan)
-if ! bin/ieg doctor --json | grep -q '"device Vulkan0"'; then
-	export GGML_VK_VISIBLE_DEVICES=0
-	bin/ieg doctor --json | grep -q '"device Vulkan0"' ||
-		die "can't run: no Vulkan device, not even the software one; install a driver (Debian: libvulkan1 mesa-vulkan-drivers)"
-	say "no GPU: the software driver computes"
+if ! ldconfig -p | grep -q 'libvulkan\.so\.1' || ! compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null; then
+	if [[ $(id -u) == 0 ]]; then
+		apt_install libvulkan1 mesa-vulkan-drivers
+	else
+		say "no Vulkan driver found; the software driver comes with: apt-get install libvulkan1 mesa-vulkan-drivers"
+	fi
 fi
-IEG_LIB=$lib IEG_DEVICE=Vulkan0 CGO_ENABLED=0 go test ./devices/engine/llama -count=1 -timeout 9m -v -run 'Conformance$|ConformanceInChild$|EmbedPooling' "$@"
+"$root/scripts/engine.sh" vulkan
+say "use it with: ieg engine add vulkan"

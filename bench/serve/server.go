@@ -144,27 +144,6 @@ func MemoryOf(pid int) (Memory, error) {
 	return m, nil
 }
 
-// ProcessorTime is what all threads of a process have used, to the system's
-// tick (10 ms as a rule).
-func ProcessorTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name in parentheses may hold anything; after it come 11 fields and
-	// then the ticks in user and in system mode.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(f))
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * time.Second / ticksPerSecond, nil
-}
-
-// ticksPerSecond is USER_HZ, which is 100 on every Linux of our processors.
-const ticksPerSecond = 100
-
 // Children lists the direct children of a process.
 func Children(pid int) []int {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

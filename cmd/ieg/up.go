@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,6 +19,7 @@ import (
 	"ieg"
 	"ieg/api/admin"
 	"ieg/cmd/ieg/config"
+	"ieg/devices/engine"
 )
 
 func (a *app) upCmd() *cobra.Command {
@@ -276,10 +277,9 @@ func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	state, _, err := engine.ProcessState(pid)
 	if err != nil {
-		return !errors.Is(err, syscall.ESRCH)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
 	}
-	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	return state != 'Z' && state != 'X'
 }

@@ -41,7 +41,7 @@ func (inc *incarnation) watch(done <-chan struct{}) {
 		c.mu.Lock()
 		step, look, backend := inc.running, inc.up && inc.busy && !inc.dead, inc.backend
 		c.mu.Unlock()
-		state, cpu, err := processState(inc.pid())
+		state, cpu, err := ProcessState(inc.pid())
 		if !look || err != nil || !idle(state, cpu == last, backend) {
 			still, last = 0, cpu
 			continue
@@ -69,9 +69,9 @@ func stateName(state byte) string {
 	return "asleep"
 }
 
-// processState is the state letter of a process and the processor time that
-// all its threads have used, in clock ticks.
-func processState(pid int) (state byte, ticks int64, err error) {
+// ProcessState is the state letter of a process and the processor time that
+// all its threads have used, in clock ticks (USER_HZ: 100 a second).
+func ProcessState(pid int) (state byte, ticks int64, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, 0, err

@@ -27,7 +27,7 @@ func TestIdleNeedsEvidence(t *testing.T) {
 }
 
 func TestProcessStateOfThisProcess(t *testing.T) {
-	state, before, err := processState(os.Getpid())
+	state, before, err := ProcessState(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestProcessStateOfThisProcess(t *testing.T) {
 		t.Fatalf("state %q, %d ticks", state, before)
 	}
 	x := 1.0
-	for after := before; after < before+2; _, after, err = processState(os.Getpid()) {
+	for after := before; after < before+2; _, after, err = ProcessState(os.Getpid()) {
 		for range 1_000_000 {
 			x *= 1.0000001
 		}
@@ -46,7 +46,7 @@ func TestProcessStateOfThisProcess(t *testing.T) {
 	if x == 0 {
 		t.Fatal("the loop was left out")
 	}
-	if _, _, err := processState(1 << 30); err == nil {
+	if _, _, err := ProcessState(1 << 30); err == nil {
 		t.Fatal("a process that does not exist has a state")
 	}
 }

@@ -14,7 +14,7 @@ var weights = [ieg.NumClasses]time.Duration{ieg.P0: 8, ieg.P1: 2, ieg.P2: 1}
 // Charge is what device time counts for when an engine whose most urgent work
 // was of a class has had it: the less urgent, the more.
 func Charge(class ieg.Class, took time.Duration) time.Duration {
-	return took * weights[ieg.P0] / weights[min(class, ieg.NumClasses-1)]
+	return took * weights[ieg.P0] / weights[class]
 }
 
 // passesMax is how often a class is passed over by more urgent ones, while
@@ -34,8 +34,8 @@ func (p *Passes) Admit(class ieg.Class, q *Queue) {
 	}
 }
 
-// Overdue is the first key of a class that was passed over too often; none of
-// a class in running, or of one as urgent, can be.
+// Overdue is the first key of a class that was passed over too often. running
+// is the least urgent class that runs: it and those above it are served.
 func (p *Passes) Overdue(q *Queue, running ieg.Class) (Key, bool) {
 	for c := running + 1; c < ieg.NumClasses; c++ {
 		if p[c] >= passesMax[c] {
