@@ -44,12 +44,18 @@ type SeqStart struct {
 	Embed     bool
 }
 
-// KVOp changes KV in an engine's slots without computing.
+// KVOp changes KV in an engine's slots, or copies it to and from the arena,
+// without computing.
 type KVOp struct {
 	Kind KVOpKind
-	From Slot  // Copy only
-	To   Slot  // the slot that changes
-	N    int32 // tokens kept (Trim) or copied from the start (Copy)
+	From Slot  // Copy, Save
+	To   Slot  // Trim, Copy, Load: the slot that changes
+	N    int32 // tokens kept (Trim), copied from the start (Copy), saved, loaded
+	// Start is the first token of a Save or Load.
+	Start int32
+	// Extents are the block that a Save writes a part of, or the blocks that a
+	// Load reads, in order and without gaps.
+	Extents []Extent
 }
 
 // KVOpKind is the kind of a KVOp.
@@ -62,6 +68,16 @@ const (
 	// KVCopy makes the first N tokens of From also the content of To,
 	// whatever To held before.
 	KVCopy
+	// KVSave copies tokens [Start, Start+N) of From into the one extent. They
+	// are whole pieces of it, the last one of a shorter block aside, and all
+	// before them was saved by earlier ops.
+	KVSave
+	// KVLoad makes To hold tokens [0, Start+N): it keeps its first Start
+	// tokens, a multiple of BlockTokens, and takes the N that follow from the
+	// extents, of which the first starts at Start and the last may hold more.
+	// An extent that is not what its digest says leaves the slot empty, and no
+	// Work of the batch is done (StepFailed, CopyDone.Bad).
+	KVLoad
 )
 
 // Work computes known tokens [Start, Start+N) of a sequence, and with Sample
@@ -100,9 +116,13 @@ type StepDone struct {
 	Last    bool
 	Outcome Outcome
 	Err     string
-	// Took is the time of the forward pass and the sampling.
+	// Took is the time of the forward pass and the sampling; what copies took
+	// is told by Copies.
 	Took    time.Duration
 	Results []SeqResult
+	// Copies report the Save and Load ops in their order; those that were not
+	// reached are missing.
+	Copies []CopyDone
 }
 
 // SeqResult is what a step did for one sequence.

@@ -114,6 +114,16 @@ type EngineInfo struct {
 	Tile     int32 `json:"tile,omitempty"`
 	Threads  int   `json:"threads"`
 	Prefixes bool  `json:"prefixes"` // slots may be trimmed and copied
+	// KVToken is the bytes of one token's KV as blocks hold them; 0: the KV
+	// can't leave the engine, and KVNote says why.
+	KVToken int64  `json:"kv_bytes_per_token,omitempty"`
+	KVNote  string `json:"kv_note,omitempty"`
+	// KVName tells KV apart that must not be mixed: model digest, adapter, KV
+	// type, order of rows and the version that wrote them. Engines with the
+	// same name can use each other's blocks.
+	KVName string `json:"kv_name,omitempty"`
+	// KVINT8 tells that blocks may be kept as int8.
+	KVINT8 bool `json:"kv_int8,omitempty"`
 
 	WeightBytes  int64 `json:"weight_bytes_resident"`
 	KVBytes      int64 `json:"kv_bytes"`

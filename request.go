@@ -35,6 +35,11 @@ type Request struct {
 	// tool sub-graphs can be built. Empty for a plain chat.
 	Tools []string
 
+	// Stored is what the NVMe tier holds of the prompt: a hint, proven when it
+	// is used. NoStore keeps the request's KV on the device.
+	Stored  Stored
+	NoStore bool
+
 	Received Time // the door read the first byte
 	Tokenize Span // the tokenise node, timed by the door
 	Deadline Time // Never if none
