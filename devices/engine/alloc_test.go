@@ -43,6 +43,28 @@ func TestCodecAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestCopiesAllocateNothing: a step that also copies is decoded into what
+// earlier ones left.
+func TestCopiesAllocateNothing(t *testing.T) {
+	b, d := decodeStep()
+	for i := range 4 {
+		e := ieg.Extent{Start: int32(i) * ieg.BlockTokens, N: ieg.BlockTokens, Bytes: 6 << 20, Digest: 1 << 63, Pages: make([]ieg.Page, 24)}
+		b.Ops = append(b.Ops, ieg.KVOp{Kind: ieg.KVSave, N: ieg.BlockTokens, Start: e.Start, Extents: []ieg.Extent{e}})
+		d.Copies = append(d.Copies, ieg.CopyDone{Op: int32(i), Digest: 1 << 62, Took: 1e6})
+	}
+	var b2 ieg.Batch
+	var d2 ieg.StepDone
+	batch, done := appendBatch(nil, b), appendDone(nil, d)
+	both := func() {
+		mustDecode(t, decodeBatch(batch, &b2))
+		mustDecode(t, decodeDone(done, &d2))
+	}
+	both()
+	if n := testing.AllocsPerRun(100, both); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
+
 func mustDecode(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)

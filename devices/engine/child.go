@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -19,10 +20,16 @@ type Config struct {
 	Epoch ieg.Epoch
 	Spec  LoadSpec
 	// Command is the argument list that runs the child, for example the path
-	// of this binary and "engine". The child must call Main.
+	// of this binary and "engine". The child must call Main or MainArena.
 	Command []string
 	// Env is added to the environment of the node ("NAME=value").
 	Env []string
+	// Arena is the file of the node's arena, ArenaBytes long in pages of
+	// ArenaPage bytes; nil: none. Each incarnation gets the same one. It stays
+	// the caller's, and open until Close has returned.
+	Arena      *os.File
+	ArenaBytes int64
+	ArenaPage  int
 	// Notify receives every note, one at a time, in order. It may block only
 	// as long as the child's reports may wait, and must not call Close.
 	Notify func(Note)

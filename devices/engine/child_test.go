@@ -80,7 +80,7 @@ func actAsNode() {
 
 func synthSpec() engine.LoadSpec {
 	return engine.LoadSpec{
-		Backend: "synth", Name: "s", Context: 600, Slots: 4, Embedding: true,
+		Backend: "synth", Name: "s", Context: 700, Slots: 4, Embedding: true,
 		Synth: &engine.SynthSpec{Seed: 42, Sleep: true, StepNS: 500_000, PrefillNS: 20_000, DecodeNS: 100},
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // The body of a frame is a sequence of: unsigned varints (least 7 bits first,
-// shortest form only), single bytes, little-endian 32- and 64-bit floats, and
-// strings (varint length, bytes). An int32 is the varint of its 32 bits.
+// shortest form only), single bytes, little-endian 32- and 64-bit floats and
+// digests, and strings (varint length, bytes). An int32 is the varint of its 32 bits.
 
 func appendI32[T ~int32](b []byte, v T) []byte {
 	return binary.AppendUvarint(b, uint64(uint32(v)))
@@ -133,12 +133,14 @@ func (r *reader) f32() float32 {
 	return v
 }
 
-func (r *reader) f64() float64 {
+func (r *reader) f64() float64 { return math.Float64frombits(r.u64()) }
+
+func (r *reader) u64() uint64 {
 	if len(r.b) < 8 {
 		r.fail("body too short")
 		return 0
 	}
-	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
+	v := binary.LittleEndian.Uint64(r.b)
 	r.b = r.b[8:]
 	return v
 }

@@ -13,6 +13,23 @@ func checkBatch(b *ieg.Batch) error {
 		return fmt.Errorf("%w: batch of %d work, %d new, %d dropped, %d operations is over the limits (%d, %d, %d, %d)",
 			ieg.ErrProtocol, len(b.Work), len(b.New), len(b.Drop), len(b.Ops), BatchSeqs, BatchSeqs, BatchOps, BatchOps)
 	}
+	for i := range b.Ops {
+		if err := checkOp(i, &b.Ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkOp(i int, op *ieg.KVOp) error {
+	if len(op.Extents) > OpExtents {
+		return fmt.Errorf("%w: operation %d has %d extents, the limit is %d", ieg.ErrProtocol, i, len(op.Extents), OpExtents)
+	}
+	for j := range op.Extents {
+		if n := len(op.Extents[j].Pages); n > ExtentPages {
+			return fmt.Errorf("%w: extent %d of operation %d has %d pages, the limit is %d", ieg.ErrProtocol, j, i, n, ExtentPages)
+		}
+	}
 	return nil
 }
 
@@ -30,11 +47,8 @@ func appendBatch(d []byte, b *ieg.Batch) []byte {
 		d = appendSeqStart(d, &b.New[i])
 	}
 	d = binary.AppendUvarint(d, uint64(len(b.Ops)))
-	for _, op := range b.Ops {
-		d = append(d, byte(op.Kind))
-		d = appendI32(d, op.From)
-		d = appendI32(d, op.To)
-		d = appendI32(d, op.N)
+	for i := range b.Ops {
+		d = appendOp(d, &b.Ops[i])
 	}
 	d = binary.AppendUvarint(d, uint64(len(b.Work)))
 	for i := range b.Work {
@@ -51,13 +65,15 @@ func appendBatch(d []byte, b *ieg.Batch) []byte {
 // The least bytes that an element of each list takes.
 const (
 	dropSize     = 1
-	opSize       = 4
+	opSize       = 6
+	extentSize   = 13
 	workSize     = 5
 	seqStartSize = 44
 	resultSize   = 3
+	copySize     = 11
 )
 
-// decodeBatch fills b, whose outer slices are used again. What New points to
+// decodeBatch fills b, whose outer slices and those of Ops are used again. What New points to
 // is made anew, so that a Runner may keep it.
 func decodeBatch(body []byte, b *ieg.Batch) error {
 	r := reader{b: body}
@@ -75,10 +91,7 @@ func decodeBatch(body []byte, b *ieg.Batch) error {
 	}
 	b.Ops = resize(b.Ops, r.count(opSize, BatchOps))
 	for i := range b.Ops {
-		b.Ops[i] = ieg.KVOp{
-			Kind: ieg.KVOpKind(r.u8(uint8(ieg.KVCopy))),
-			From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(),
-		}
+		readOp(&r, &b.Ops[i])
 	}
 	b.Work = resize(b.Work, r.count(workSize, BatchSeqs))
 	for i := range b.Work {
@@ -88,6 +101,56 @@ func decodeBatch(body []byte, b *ieg.Batch) error {
 		}
 	}
 	return r.done()
+}
+
+func appendOp(d []byte, op *ieg.KVOp) []byte {
+	d = append(d, byte(op.Kind))
+	d = appendI32(d, op.From)
+	d = appendI32(d, op.To)
+	d = appendI32(d, op.N)
+	d = appendI32(d, op.Start)
+	d = binary.AppendUvarint(d, uint64(len(op.Extents)))
+	for i := range op.Extents {
+		d = appendExtent(d, &op.Extents[i])
+	}
+	return d
+}
+
+func readOp(r *reader, op *ieg.KVOp) {
+	*op = ieg.KVOp{
+		Kind: ieg.KVOpKind(r.u8(uint8(ieg.KVLoad))),
+		From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(), Start: r.i32(),
+		Extents: op.Extents[:0],
+	}
+	op.Extents = resize(op.Extents, r.count(extentSize, OpExtents))
+	for i := range op.Extents {
+		readExtent(r, &op.Extents[i])
+	}
+}
+
+// A digest takes eight bytes: as a varint it would take nine or ten.
+func appendExtent(d []byte, e *ieg.Extent) []byte {
+	d = appendI32(d, e.Start)
+	d = appendI32(d, e.N)
+	d = append(d, byte(e.Codec))
+	d = binary.AppendUvarint(d, uint64(e.Bytes))
+	d = binary.LittleEndian.AppendUint64(d, e.Digest)
+	d = binary.AppendUvarint(d, uint64(len(e.Pages)))
+	for _, p := range e.Pages {
+		d = binary.AppendUvarint(d, uint64(p))
+	}
+	return d
+}
+
+func readExtent(r *reader, e *ieg.Extent) {
+	*e = ieg.Extent{
+		Start: r.i32(), N: r.i32(), Codec: ieg.Codec(r.u8(uint8(ieg.NumCodecs - 1))),
+		Bytes: int64(r.uvarint()), Digest: r.u64(), Pages: e.Pages[:0],
+	}
+	e.Pages = resize(e.Pages, r.count(1, ExtentPages))
+	for i := range e.Pages {
+		e.Pages[i] = ieg.Page(r.u32())
+	}
 }
 
 func appendSeqStart(d []byte, s *ieg.SeqStart) []byte {

@@ -31,6 +31,14 @@ func appendDone(b []byte, d *ieg.StepDone) []byte {
 	for i := range d.Results {
 		b = appendResult(b, &d.Results[i])
 	}
+	b = binary.AppendUvarint(b, uint64(len(d.Copies)))
+	for i := range d.Copies {
+		c := &d.Copies[i]
+		b = appendI32(b, c.Op)
+		b = binary.LittleEndian.AppendUint64(b, c.Digest)
+		b = appendI32(b, c.Bad)
+		b = binary.AppendUvarint(b, uint64(c.Took))
+	}
 	return b
 }
 
@@ -80,7 +88,7 @@ func appendLogprob(b []byte, l *ieg.TokenLogprob) []byte {
 	return appendBytes(appendF32(appendI32(b, l.Token), l.Logprob), l.Bytes)
 }
 
-// decodeDone fills d, whose Results and their Texts are used again.
+// decodeDone fills d, whose Results with their Texts and Copies are used again.
 func decodeDone(body []byte, d *ieg.StepDone) error {
 	r := reader{b: body}
 	d.Engine = ieg.EngineID(r.u32())
@@ -94,6 +102,10 @@ func decodeDone(body []byte, d *ieg.StepDone) error {
 	d.Results = resize(d.Results, r.count(resultSize, BatchSeqs))
 	for i := range d.Results {
 		readResult(&r, &d.Results[i])
+	}
+	d.Copies = resize(d.Copies, r.count(copySize, BatchOps))
+	for i := range d.Copies {
+		d.Copies[i] = ieg.CopyDone{Op: r.i32(), Digest: r.u64(), Bad: r.i32(), Took: time.Duration(r.uvarint())}
 	}
 	return r.done()
 }

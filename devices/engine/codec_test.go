@@ -32,7 +32,12 @@ func sampleBatch() *ieg.Batch {
 				StopTokens: []ieg.Token{8}, Stop: []string{"é"}, IncludeStop: true, IgnoreEOS: true, MinTokens: 3, KeepSpecial: true,
 			},
 		}},
-		Ops:  []ieg.KVOp{{Kind: ieg.KVCopy, From: 1, To: 2, N: 128}, {Kind: ieg.KVTrim, From: ieg.NoSlot, To: 3, N: 0}},
+		Ops: []ieg.KVOp{
+			{Kind: ieg.KVCopy, From: 1, To: 2, N: 128}, {Kind: ieg.KVTrim, From: ieg.NoSlot, To: 3, N: 0},
+			{Kind: ieg.KVLoad, To: 1, Start: 256, N: 64, Extents: []ieg.Extent{{
+				Start: 256, N: 65, Codec: ieg.CodecINT8, Bytes: 300, Digest: 0xfedcba9876543210, Pages: []ieg.Page{5, math.MaxUint32},
+			}}},
+		},
 		Work: []ieg.Work{{Seq: 11, Slot: 2, Start: 128, N: 1, Sample: true}, {Seq: 12, Slot: 0, Start: 0, N: 512}},
 	}
 }
@@ -48,6 +53,7 @@ func sampleDone() *ieg.StepDone {
 				}},
 			{Seq: 12, Computed: 512, Vector: []float32{0.5, -1}},
 		},
+		Copies: []ieg.CopyDone{{Op: 2, Digest: 0xfedcba9876543210, Bad: 3, Took: 300}},
 	}
 }
 
@@ -68,13 +74,14 @@ func TestGolden(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"hello", appendHello(nil, hello{Version: 1, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a010203ac02"},
+		{"hello", appendHello(nil, hello{Version: 2, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a020203ac02"},
 		{"batch", appendBatch(nil, sampleBatch()), "0307ac0204" + "0209808080808020" + "010b020301ac02ffff02024001" +
 			"0000003f283333733fcdcc4c3d0000c03f0000803e000080bf01050000c8c2020607ffffffffffffffffff0101ffffffff0f" +
 			"0a726f6f74203a3a3d2078" + "02033c743e00" + "0108" + "0102c3a9" + "01010301" +
-			"020101028001" + "00ffffffff0f0300" + "020b0280010101" + "0c0000800400"},
+			"03" + "01010280010000" + "00ffffffff0f03000000" +
+			"030001408002" + "01" + "80024101ac02" + "1032547698badcfe" + "0205ffffffff0f" + "020b0280010101" + "0c0000800400"},
 		{"done", appendDone(nil, sampleDone()), "0307ac0202010003776879c0de810a02" + "0b011fffff0203c3a9200103656e64" +
-			"05000000bf01c301" + "06000080ff00" + "0c800420020000003f000080bf"},
+			"05000000bf01c301" + "06000080ff00" + "0c800420020000003f000080bf" + "0102" + "1032547698badcfe" + "03ac02"},
 		{"step", appendStepRef(nil, stepRef{Epoch: 7, Step: 300}), "07ac02"},
 		{"failed", appendError(nil, Permanent(fmt.Errorf("x: %w", ieg.ErrOutOfMemory))), "0201" + "10" + hex.EncodeToString([]byte("x: out of memory"))},
 		{"tokenize", appendCall(nil, frameTokenize, sampleCalls()[frameTokenize]), "010201033c733e0002c3a9"},
@@ -96,6 +103,13 @@ func TestLeastSizes(t *testing.T) {
 	}
 	if n := len(appendResult(nil, &ieg.SeqResult{})); n != resultSize {
 		t.Errorf("an empty result takes %d bytes, the least is said to be %d", n, resultSize)
+	}
+	op, extent := len(appendOp(nil, &ieg.KVOp{})), len(appendExtent(nil, &ieg.Extent{}))
+	if op != opSize || extent != extentSize {
+		t.Errorf("an empty operation and extent take %d and %d bytes, the least are said to be %d and %d", op, extent, opSize, extentSize)
+	}
+	if n := len(appendDone(nil, &ieg.StepDone{Copies: make([]ieg.CopyDone, 1)})) - len(appendDone(nil, &ieg.StepDone{})); n != copySize {
+		t.Errorf("an empty copy takes %d bytes, the least is said to be %d", n, copySize)
 	}
 }
 
@@ -135,7 +149,7 @@ func TestRoundTripDone(t *testing.T) {
 		if again := appendDone(nil, &got); !bytes.Equal(body, again) {
 			t.Fatalf("report %d: %+v became %+v", i, want, got)
 		}
-		if i == 0 && (!reflect.DeepEqual(want.Results[0], got.Results[0]) || got.Took != want.Took || !got.Last || got.Err != "why") {
+		if i == 0 && (!reflect.DeepEqual(want.Results[0], got.Results[0]) || !reflect.DeepEqual(want.Copies, got.Copies) || got.Took != want.Took || !got.Last || got.Err != "why") {
 			t.Fatalf("%+v became %+v", want, got)
 		}
 	}
@@ -201,9 +215,9 @@ func TestInfoCarriesHiddenFields(t *testing.T) {
 }
 
 func TestHelloOfAnotherVersion(t *testing.T) {
-	body := append(appendHello(nil, hello{Version: 2}), "a form not known here"...)
-	if _, err := decodeHello(body); !errors.Is(err, ieg.ErrProtocol) || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("error %v should tell of version 2", err)
+	body := append(appendHello(nil, hello{Version: 1}), "a form not known here"...)
+	if _, err := decodeHello(body); !errors.Is(err, ieg.ErrProtocol) || !strings.Contains(err.Error(), "version 1") {
+		t.Errorf("error %v should tell of version 1", err)
 	}
 	if _, err := decodeHello([]byte("GET / HTTP/1.1")); !errors.Is(err, ieg.ErrProtocol) {
 		t.Errorf("a stranger: %v", err)
@@ -307,12 +321,24 @@ func randomBatch(rng *rand.Rand) *ieg.Batch {
 		b.New = append(b.New, s)
 	}
 	for range rng.IntN(4) {
-		b.Ops = append(b.Ops, ieg.KVOp{Kind: ieg.KVOpKind(rng.IntN(2)), From: ieg.Slot(rng.Int32()), To: ieg.Slot(-rng.Int32()), N: rng.Int32()})
+		b.Ops = append(b.Ops, randomOp(rng))
 	}
 	for range rng.IntN(300) {
 		b.Work = append(b.Work, ieg.Work{Seq: ieg.SeqID(rng.Uint64()), Slot: ieg.Slot(rng.Int32()), Start: rng.Int32(), N: rng.Int32(), Sample: rng.IntN(2) == 0})
 	}
 	return b
+}
+
+func randomOp(rng *rand.Rand) ieg.KVOp {
+	op := ieg.KVOp{Kind: ieg.KVOpKind(rng.IntN(4)), From: ieg.Slot(rng.Int32()), To: ieg.Slot(-rng.Int32()), N: rng.Int32(), Start: -rng.Int32()}
+	for range rng.IntN(4) {
+		e := ieg.Extent{Start: rng.Int32(), N: rng.Int32(), Codec: ieg.Codec(rng.IntN(2)), Bytes: rng.Int64(), Digest: rng.Uint64()}
+		for range rng.IntN(20) {
+			e.Pages = append(e.Pages, ieg.Page(rng.Uint32()))
+		}
+		op.Extents = append(op.Extents, e)
+	}
+	return op
 }
 
 func randomDone(rng *rand.Rand) *ieg.StepDone {
@@ -330,6 +356,9 @@ func randomDone(rng *rand.Rand) *ieg.StepDone {
 			r.Vector = make([]float32, rng.IntN(64))
 		}
 		d.Results = append(d.Results, r)
+	}
+	for range rng.IntN(4) {
+		d.Copies = append(d.Copies, ieg.CopyDone{Op: rng.Int32(), Digest: rng.Uint64(), Bad: rng.Int32(), Took: time.Duration(rng.Int64())})
 	}
 	return d
 }

@@ -14,6 +14,14 @@
 // Each frame is a little-endian uint32 length, one byte of type and a body;
 // see frame.go for the list.
 //
+// # Arena
+//
+// A node may share one file of pages with all its children (descriptor 5).
+// KV passes through it, never through the planes: a batch names the pages
+// (KVSave, KVLoad), the child copies, and the report tells the digest. A
+// child that can't map the file works without. Place is a block's bytes
+// there, CheckCopy what every engine refuses before it copies.
+//
 // # Order
 //
 // A child reports in this order: Loading*, then Up, then Done for each repeat

@@ -69,6 +69,9 @@ func (c *Child) spawn(epoch ieg.Epoch) (started *incarnation, err error) {
 	cmd.Env = append(os.Environ(), c.cfg.Env...)
 	cmd.Stdout, cmd.Stderr = inc.tail, inc.tail
 	cmd.ExtraFiles = files[:]
+	if c.cfg.Arena != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.cfg.Arena)
+	}
 	cmd.WaitDelay = stderrWait
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -110,7 +113,12 @@ func (inc *incarnation) greet() error {
 	if err != nil {
 		return err
 	}
-	load, err := appendSpec(openFrame(nil, frameLoad), &inc.c.cfg.Spec)
+	spec := inc.c.cfg.Spec
+	spec.ArenaBytes, spec.ArenaPageBytes = 0, 0
+	if inc.c.cfg.Arena != nil {
+		spec.ArenaBytes, spec.ArenaPageBytes = inc.c.cfg.ArenaBytes, inc.c.cfg.ArenaPage
+	}
+	load, err := appendSpec(openFrame(nil, frameLoad), &spec)
 	if err == nil {
 		load, err = closeFrame(load, 0)
 	}

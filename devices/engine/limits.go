@@ -12,6 +12,10 @@ const (
 	BatchSeqs = 4096
 	// BatchOps is the most entries of a batch's Drop and Ops.
 	BatchOps = 65536
+	// OpExtents is the most blocks of one Load: a million tokens.
+	// ExtentPages is the most pages of one block.
+	OpExtents   = 4096
+	ExtentPages = 16384
 	// TopLogprobs is the most alternatives reported for one token.
 	TopLogprobs = 1024
 	// TextBytes is the most bytes of text of one Tokenize call, all parts

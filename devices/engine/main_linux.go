@@ -13,20 +13,27 @@ import (
 
 // The descriptors that a child inherits.
 const (
-	stepFD = 3
-	ctlFD  = 4
+	stepFD  = 3
+	ctlFD   = 4
+	arenaFD = 5 // if the node shares an arena
 )
 
 // Main runs Serve on the inherited descriptors 3 and 4 and returns the exit
 // status of the process: 0 after a close, 1 after any other end. Signals that
 // ask a service to stop are ignored: the node drains first and ends the child
 // by its connection.
-func Main(loaders map[string]Loader) int {
+func Main(loaders map[string]Loader) int { return MainArena(loaders, nil) }
+
+// MainArena is Main for a child whose engines reach the node's arena, on
+// descriptor 5; open maps it. Without one, or if it fails, they load all the
+// same and keep their KV to themselves.
+func MainArena(loaders map[string]Loader, open OpenArena) int {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	unix.CloseOnExec(arenaFD)
 	step, err := inherit(stepFD, "step")
 	ctl, err2 := inherit(ctlFD, "control")
 	if err = errors.Join(err, err2); err == nil {
-		err = Serve(context.Background(), step, ctl, loaders)
+		err = Serve(context.Background(), step, ctl, loaders, inherited(open))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,4 +53,12 @@ func inherit(fd int, name string) (net.Conn, error) {
 		return nil, fmt.Errorf("descriptor %d is no %s connection of a node: run \"ieg up\", which starts engines itself: %w", fd, name, err)
 	}
 	return conn, nil
+}
+
+// inherited binds open to the arena's descriptor.
+func inherited(open OpenArena) func(int64, int) (Arena, error) {
+	if open == nil {
+		return nil
+	}
+	return func(bytes int64, pageBytes int) (Arena, error) { return open(arenaFD, bytes, pageBytes) }
 }

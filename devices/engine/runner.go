@@ -13,11 +13,15 @@ type Runner interface {
 	// Info describes the loaded engine; ID and Epoch are filled by the caller.
 	Info() ieg.EngineInfo
 
-	// Step runs one batch and fills done.Outcome, Err, Took and Results, one
-	// result per Work in its order. The caller owns done and resets it; the
-	// runner may reuse the slices inside it. A batch that breaks the contract
-	// (unknown sequence, wrong start) is StepFailed with the numbers in Err;
-	// if the fault is in Work, Drop, New and Ops are done all the same.
+	// Step runs one batch and fills done.Outcome, Err, Took, Copies and
+	// Results, one result per Work in its order. The caller owns done and
+	// resets it; the runner may reuse the slices inside it. A batch that breaks
+	// the contract (unknown sequence, wrong start) is StepFailed with the
+	// numbers in Err; if the fault is in Work, Drop, New and Ops are done all
+	// the same. If it is in an op (CheckCopy), that one and those after it are
+	// not done and not in Copies. A Load of bytes that are not what their
+	// digest says is no such fault: it is in Copies, and the ops after it are
+	// done.
 	// b is valid during the call only, but what b.New[i] points to may be
 	// kept. Grant is the caller's affair.
 	Step(b *ieg.Batch, done *ieg.StepDone)
@@ -69,6 +73,15 @@ type LoadSpec struct {
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 	// Embedding asks for pooled vectors even of a generative model.
 	Embedding bool `json:"embedding,omitempty"`
+	// ArenaBytes and ArenaPageBytes are the sizes of the node's arena and its
+	// pages; 0: it shares none. The node fills them in from Config.
+	ArenaBytes     int64 `json:"arena_bytes,omitempty"`
+	ArenaPageBytes int   `json:"arena_page_bytes,omitempty"`
+	// Arena is that arena, mapped by the child before it calls the loader.
+	// Without it ArenaNote says why, and the engine's KV can't leave it
+	// (EngineInfo.KVToken 0).
+	Arena     Arena  `json:"-"`
+	ArenaNote string `json:"-"`
 	// Synth configures the synthetic engine.
 	Synth *SynthSpec `json:"synth,omitempty"`
 }
@@ -88,6 +101,8 @@ type SynthSpec struct {
 	// Cells is the number of tokens that all slots together hold in the
 	// unified layout; 0: each slot can be full.
 	Cells int32 `json:"cells,omitempty"`
+	// CopyNS is how long a copy to or from the arena takes, a KiB.
+	CopyNS int64 `json:"copy_ns_per_kib,omitempty"`
 	// LoadNS is how long loading takes, with Sleep.
 	LoadNS int64 `json:"load_ns,omitempty"`
 }

@@ -18,10 +18,11 @@ import (
 // (ieg.ErrEngineLost). Tokenising is served on ctl meanwhile. When the node
 // goes away or breaks the protocol Serve returns at once, with a step perhaps
 // still running: the caller must end the process. Serve closes both
-// connections.
+// connections. openArena maps the node's arena by its size and its pages'; it
+// may be nil.
 //
 // A model that can't be loaded is reported to the node and returned.
-func Serve(ctx context.Context, step, ctl net.Conn, loaders map[string]Loader) error {
+func Serve(ctx context.Context, step, ctl net.Conn, loaders map[string]Loader, openArena func(bytes int64, pageBytes int) (Arena, error)) error {
 	defer step.Close()
 	defer ctl.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -36,6 +37,7 @@ func Serve(ctx context.Context, step, ctl net.Conn, loaders map[string]Loader) e
 	if err != nil {
 		return err
 	}
+	load.mapArena(openArena)
 	loader, ok := loaders[load.Backend]
 	if !ok {
 		loader = func(context.Context, LoadSpec, func(float64)) (Runner, error) {
@@ -50,6 +52,23 @@ func Serve(ctx context.Context, step, ctl net.Conn, loaders map[string]Loader) e
 		return err
 	case <-ctx.Done():
 		return endOf(context.Cause(ctx))
+	}
+}
+
+// mapArena fills in Arena, or ArenaNote.
+func (s *LoadSpec) mapArena(open func(int64, int) (Arena, error)) {
+	switch {
+	case s.ArenaBytes == 0:
+		s.ArenaNote = "the node shares no arena"
+	case open == nil:
+		s.ArenaNote = "this build of the engine can't map the node's arena"
+	default:
+		a, err := open(s.ArenaBytes, s.ArenaPageBytes)
+		if err != nil {
+			s.ArenaNote = fmt.Sprintf("the node's arena can't be mapped: %v", err)
+			return
+		}
+		s.Arena = a
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *server) runBatch() error {
 	grant := b.Grant
 	fault := checkGrant(b)
 	for repeat := int32(0); ; repeat++ {
-		*d = ieg.StepDone{Engine: b.Engine, Epoch: b.Epoch, Step: b.Step, Repeat: repeat, Results: d.Results[:0]}
+		*d = ieg.StepDone{Engine: b.Engine, Epoch: b.Epoch, Step: b.Step, Repeat: repeat, Results: d.Results[:0], Copies: d.Copies[:0]}
 		s.runStep(b, d, fault)
 		d.Last = s.endRepeat(repeat == grant)
 		if err := s.report(); err != nil || d.Last {
@@ -60,6 +60,9 @@ func (s *server) runStep(b *ieg.Batch, d *ieg.StepDone, fault string) {
 	case d.Outcome == ieg.StepOK && len(d.Results) != len(b.Work):
 		d.Outcome = ieg.StepFailed
 		d.Err = fmt.Sprintf("the runner gave %d results for %d sequences", len(d.Results), len(b.Work))
+	case d.Outcome != ieg.StepFailed && len(d.Copies) != copies(b.Ops):
+		d.Outcome = ieg.StepFailed
+		d.Err = fmt.Sprintf("the runner reports %d copies of %d", len(d.Copies), copies(b.Ops))
 	case d.Outcome == ieg.StepOK && fault != "":
 		d.Outcome, d.Err = ieg.StepFailed, fault
 	case d.Outcome == ieg.StepOK && aborted:
@@ -68,6 +71,16 @@ func (s *server) runStep(b *ieg.Batch, d *ieg.StepDone, fault string) {
 	if d.Outcome != ieg.StepOK {
 		d.Results = d.Results[:0]
 	}
+}
+
+// copies is the number of operations that a report tells of.
+func copies(ops []ieg.KVOp) (n int) {
+	for i := range ops {
+		if ops[i].Kind == ieg.KVSave || ops[i].Kind == ieg.KVLoad {
+			n++
+		}
+	}
+	return n
 }
 
 // endRepeat tells whether the grant ends here, and if so lets go of the batch.

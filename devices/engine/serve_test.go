@@ -100,7 +100,7 @@ func serve(t *testing.T, load Loader) *node {
 	n.step, step = pair(t)
 	n.ctl, ctl = pair(t)
 	n.in = newFrameReader(n.step)
-	go func() { n.done <- Serve(context.Background(), step, ctl, map[string]Loader{"fake": load}) }()
+	go func() { n.done <- Serve(context.Background(), step, ctl, map[string]Loader{"fake": load}, nil) }()
 	n.send(n.step, frameHello, appendHello(nil, hello{Version: protocolVersion, Plane: stepPlane, Engine: 3, Epoch: 7}))
 	n.send(n.ctl, frameHello, appendHello(nil, hello{Version: protocolVersion, Plane: ctlPlane, Engine: 3, Epoch: 7}))
 	n.send(n.step, frameLoad, []byte(`{"backend":"fake"}`))
@@ -341,7 +341,7 @@ func TestServeCancelled(t *testing.T) {
 	_, _ = step, ctl
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Serve(ctx, theirs, theirCtl, nil); err == nil {
+	if err := Serve(ctx, theirs, theirCtl, nil, nil); err == nil {
 		t.Error("served without a context")
 	}
 }

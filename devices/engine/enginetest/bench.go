@@ -19,6 +19,7 @@ type bench struct {
 	seq    ieg.SeqID
 	live   []ieg.SeqID
 	prompt []ieg.Token
+	pages  int // of the arena, given to blocks
 }
 
 func newBench(t testing.TB, r engine.Runner, o Options) *bench {

@@ -15,9 +15,11 @@ import (
 )
 
 // RunChild checks an engine in a child process of this test binary: all of
-// Run, then grants, refusals, and death at any moment. cfg needs Spec only.
+// Run, with an arena of its own, then grants, refusals, and death at any
+// moment. cfg needs Spec only.
 func RunChild(t *testing.T, cfg engine.Config, o Options) {
 	cfg.ID = max(cfg.ID, 1)
+	share(t, &cfg, &o)
 	t.Run("hosted", func(t *testing.T) {
 		c := StartChild(t, cfg)
 		up := Await[engine.Up](c)
@@ -33,6 +35,8 @@ func RunChild(t *testing.T, cfg engine.Config, o Options) {
 	t.Run("halt", func(t *testing.T) { testHalt(t, start(t, cfg, o)) })
 	t.Run("old epoch", func(t *testing.T) { testOldEpoch(t, start(t, cfg, o)) })
 	t.Run("kill", func(t *testing.T) { testKill(t, start(t, cfg, o)) })
+	t.Run("kv: grant", func(t *testing.T) { testCopyGrant(t, start(t, cfg, o)) })
+	t.Run("kv: after a death", func(t *testing.T) { testCopyAfterDeath(t, start(t, cfg, o)) })
 	t.Run("stopped", func(t *testing.T) { testStopped(t, start(t, cfg, o)) })
 }
 

@@ -19,6 +19,9 @@ type Options struct {
 	EmbedOnly bool
 	// Prompt is a text of some dozen tokens; "" is a default.
 	Prompt string
+	// Arena is the one that the engine was loaded with, in the suite's own
+	// process; nil: KV can't leave the engine. RunChild makes one.
+	Arena engine.Arena
 }
 
 const defaultPrompt = "The quick brown fox jumps over the lazy dog. Once upon a time there was a"
@@ -42,6 +45,9 @@ func Run(t *testing.T, o Options, open func(t testing.TB) engine.Runner) {
 			if c.prefixes && !b.info.Prefixes {
 				t.Skip("the engine's slots can't be trimmed and copied")
 			}
+			if c.kv {
+				b.needKV()
+			}
 			defer b.clear()
 			c.run(t, b)
 		})
@@ -53,6 +59,7 @@ var cases = []struct {
 	name     string
 	exact    bool // needs Options.Exact
 	prefixes bool // needs EngineInfo.Prefixes
+	kv       bool // needs EngineInfo.KVToken and Options.Arena
 	embed    bool // is about vectors
 	run      func(*testing.T, *bench)
 }{
@@ -77,7 +84,30 @@ var cases = []struct {
 	{name: "abort", run: testAbort},
 	{name: "tokenize beside steps", run: testTokenizeBeside},
 	{name: "slot overflow", run: testOverflow},
+	{name: "kv: save and load", kv: true, run: testSaveLoad},
+	{name: "kv: blocks as they are sealed", kv: true, exact: true, run: testSealed},
+	{name: "kv: tails", kv: true, run: testTails},
+	{name: "kv: load behind what is kept", kv: true, prefixes: true, run: testLoadStart},
+	{name: "kv: load a part", kv: true, run: testLoadPart},
+	{name: "kv: order of operations", kv: true, run: testCopyOrder},
+	{name: "kv: bad bytes", kv: true, run: testBadBytes},
+	{name: "kv: refused", kv: true, run: testCopyRefused},
+	{name: "kv: aborted", kv: true, run: testCopyAborted},
 	{name: "vectors", embed: true, run: testVectors},
+}
+
+// needKV skips a case of an engine that keeps its KV, and says why.
+func (b *bench) needKV() {
+	switch {
+	case b.info.KVToken == 0 && b.info.KVNote == "":
+		b.Fatal("KV can't leave the engine and it does not say why")
+	case b.info.KVToken == 0:
+		b.Skipf("KV can't leave the engine: %s", b.info.KVNote)
+	case b.o.Arena == nil:
+		b.Skip("the suite was given no arena")
+	case b.info.Slots < 2:
+		b.Skip("one slot only")
+	}
 }
 
 // greedy is plain arg max.

@@ -54,8 +54,26 @@ func (c *cells) trim(s ieg.Slot, n int) {
 	c.slots[s] = c.slots[s][:n]
 }
 
-// apply does an operation or says why it can't be.
-func (c *cells) apply(op ieg.KVOp) error {
+// prefix is the hash of the first n tokens of a slot that holds them.
+func (c *cells) prefix(s ieg.Slot, n int32, root uint64) uint64 {
+	if n == 0 {
+		return root
+	}
+	return c.hash[c.slots[s][n-1]]
+}
+
+// freed is the number of cells that a trim to n positions would free.
+func (c *cells) freed(s ieg.Slot, n int) (count int) {
+	for _, i := range c.slots[s][n:] {
+		if c.refs[i] == 1 {
+			count++
+		}
+	}
+	return count
+}
+
+// apply does a Trim or Copy or says why it can't be.
+func (c *cells) apply(op *ieg.KVOp) error {
 	if !c.has(op.To) || op.N < 0 {
 		return fmt.Errorf("operation on slot %d keeps %d tokens; there are %d slots", op.To, op.N, len(c.slots))
 	}

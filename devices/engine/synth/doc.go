@@ -9,6 +9,10 @@
 // start shows at once, and equal requests give equal texts however they were
 // batched, chunked, preempted or moved.
 //
+// Blocks in the arena hold these hashes too, each with the one before it and
+// with words that prove both (copy.go): a block that was mixed up, torn or
+// changed is refused when it is loaded.
+//
 // It owns no clock unless LoadSpec.Synth.Sleep is set: the times of a step are
 // computed and only reported, which is what a simulation wants.
 package synth

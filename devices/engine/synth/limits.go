@@ -16,6 +16,8 @@ const (
 	UBatch     = 512
 	// VectorSize is the length of an embedding, in numbers.
 	VectorSize = 64
+	// KVToken is what a token's KV takes in blocks, in bytes.
+	KVToken = 128
 	// redraws bounds the search for a token that is not banned.
 	redraws = 64
 )

@@ -11,7 +11,7 @@ import (
 func (r *Runner) Step(b *ieg.Batch, done *ieg.StepDone) {
 	r.enter()
 	defer r.leave()
-	err := r.prepare(b)
+	err := r.prepare(b, done)
 	if err == nil {
 		err = r.check(b.Work)
 	}
@@ -50,11 +50,7 @@ func (r *Runner) leave() {
 
 // sleep waits for d, or tells that the step was aborted.
 func (r *Runner) sleep(d time.Duration) (aborted bool) {
-	if r.timer == nil {
-		r.timer = time.NewTimer(d)
-	} else {
-		r.timer.Reset(d)
-	}
+	r.reset(d)
 	select {
 	case <-r.timer.C:
 		return false
@@ -64,8 +60,22 @@ func (r *Runner) sleep(d time.Duration) (aborted bool) {
 	}
 }
 
+// wait lets d pass, abort or not: copies are done in any case.
+func (r *Runner) wait(d time.Duration) {
+	r.reset(d)
+	<-r.timer.C
+}
+
+func (r *Runner) reset(d time.Duration) {
+	if r.timer == nil {
+		r.timer = time.NewTimer(d)
+	} else {
+		r.timer.Reset(d)
+	}
+}
+
 // prepare does Drop, New and Ops.
-func (r *Runner) prepare(b *ieg.Batch) error {
+func (r *Runner) prepare(b *ieg.Batch, done *ieg.StepDone) error {
 	for _, id := range b.Drop {
 		if s := r.seqs[id]; s != nil {
 			delete(r.seqs, id)
@@ -77,12 +87,29 @@ func (r *Runner) prepare(b *ieg.Batch) error {
 			return err
 		}
 	}
-	for _, op := range b.Ops {
-		if err := r.kv.apply(op); err != nil {
-			return err
+	return r.operate(b.Ops, done)
+}
+
+// operate does Ops in order. A load of bad bytes does not end them.
+func (r *Runner) operate(ops []ieg.KVOp, done *ieg.StepDone) (bad error) {
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind != ieg.KVSave && op.Kind != ieg.KVLoad {
+			if err := r.kv.apply(op); err != nil {
+				return err
+			}
+			continue
+		}
+		report := ieg.CopyDone{Op: int32(i)}
+		if err := r.copyKV(op, &report); err != nil {
+			return fmt.Errorf("operation %d: %w", i, err)
+		}
+		done.Copies = append(done.Copies, report)
+		if report.Bad > 0 && bad == nil {
+			bad = fmt.Errorf("operation %d: load into slot %d: the bytes of extent %d are not what its digest says", i, op.To, report.Bad-1)
 		}
 	}
-	return nil
+	return bad
 }
 
 // begin takes a sequence in and replays what it has generated.

@@ -17,6 +17,7 @@ type Runner struct {
 	stopEvery int32
 	root      uint64 // hash of the empty prefix
 	kv        *cells
+	arena     engine.Arena // nil: none
 	seqs      map[ieg.SeqID]*sequence
 	spare     []*sequence
 	steps     uint64
@@ -63,6 +64,7 @@ func New(spec engine.LoadSpec) (*Runner, error) {
 	if err := r.describe(spec); err != nil {
 		return nil, err
 	}
+	r.shareKV(spec)
 	r.stopEvery = r.spec.StopEvery
 	r.root = mix(r.spec.Seed, uint64(r.info.Model.Vocab))
 	r.kv = newCells(r.info.Layout, int(r.info.Slots), int(r.info.Cells))
@@ -108,6 +110,19 @@ func (r *Runner) describe(spec engine.LoadSpec) error {
 		r.info.Model.Pooling = "last"
 	}
 	return nil
+}
+
+// shareKV lets KV out of the engine if there is an arena.
+func (r *Runner) shareKV(spec engine.LoadSpec) {
+	if spec.Arena == nil {
+		if r.info.KVNote = spec.ArenaNote; r.info.KVNote == "" {
+			r.info.KVNote = "no arena"
+		}
+		return
+	}
+	r.arena = spec.Arena
+	r.info.KVToken = KVToken
+	r.info.KVName = fmt.Sprintf("synth 1 %s %016x %d", spec.Name, r.spec.Seed, r.info.Model.Vocab)
 }
 
 func or(v, otherwise int32) int32 {

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"fmt"
+
+	"ieg"
+)
+
+// CheckCopy says with numbers what is wrong with a Save or Load, before
+// anything is done; a nil arena stands for none. held tells how many tokens a
+// slot holds; it is asked about slots that exist only.
+func CheckCopy(op *ieg.KVOp, info *ieg.EngineInfo, a Arena, held func(ieg.Slot) int32) error {
+	if a == nil || info.KVToken == 0 {
+		return fmt.Errorf("KV can't leave this engine: %s", info.KVNote)
+	}
+	slot, most, what := op.From, int32(0), "save from"
+	if op.Kind == ieg.KVLoad {
+		slot, most, what = op.To, info.SlotTokens, "load into"
+	}
+	if slot < 0 || int32(slot) >= info.Slots {
+		return fmt.Errorf("%s slot %d; there are %d slots", what, slot, info.Slots)
+	}
+	has := held(slot)
+	if op.Kind == ieg.KVSave {
+		most = has
+	}
+	if op.Start < 0 || op.N < 1 || int64(op.Start)+int64(op.N) > int64(most) {
+		return fmt.Errorf("%s slot %d of %d tokens from %d: it holds %d of at most %d", what, slot, op.N, op.Start, has, info.SlotTokens)
+	}
+	for i := range op.Extents {
+		if err := checkExtent(&op.Extents[i], info, a); err != nil {
+			return fmt.Errorf("%s slot %d: extent %d: %w", what, slot, i, err)
+		}
+	}
+	var err error
+	if op.Kind == ieg.KVSave {
+		err = checkSave(op)
+	} else {
+		err = checkLoad(op, has)
+	}
+	if err != nil {
+		return fmt.Errorf("%s slot %d: %w", what, slot, err)
+	}
+	return nil
+}
+
+func checkExtent(e *ieg.Extent, info *ieg.EngineInfo, a Arena) error {
+	if e.Start < 0 || e.Start%ieg.BlockTokens != 0 || e.N < 1 || e.N > ieg.BlockTokens {
+		return fmt.Errorf("a block of %d tokens at %d; blocks have up to %d and start at multiples of that", e.N, e.Start, ieg.BlockTokens)
+	}
+	if e.Codec >= ieg.NumCodecs || e.Codec == ieg.CodecINT8 && !info.KVINT8 {
+		return fmt.Errorf("codec %d, which this engine's KV can't be kept in", e.Codec)
+	}
+	bytes := BlockBytes(a, e.Codec, info.KVToken, e.N)
+	pages := (bytes + int64(a.PageBytes()) - 1) / int64(a.PageBytes())
+	if e.Bytes != bytes || int64(len(e.Pages)) != pages {
+		return fmt.Errorf("%d bytes in %d pages; %d tokens take %d in %d", e.Bytes, len(e.Pages), e.N, bytes, pages)
+	}
+	for _, p := range e.Pages {
+		if int64(p) >= int64(a.Pages()) {
+			return fmt.Errorf("page %d; the arena has %d", p, a.Pages())
+		}
+	}
+	return nil
+}
+
+// checkSave: whole pieces of one block.
+func checkSave(op *ieg.KVOp) error {
+	if len(op.Extents) != 1 {
+		return fmt.Errorf("%d extents; a save has one", len(op.Extents))
+	}
+	e := &op.Extents[0]
+	end, last := op.Start+op.N, e.Start+e.N
+	if op.Start < e.Start || end > last {
+		return fmt.Errorf("tokens %d to %d of a block that has %d to %d", op.Start, end, e.Start, last)
+	}
+	if op.Start%ieg.PieceTokens != 0 || end%ieg.PieceTokens != 0 && end != last {
+		return fmt.Errorf("tokens %d to %d are not whole pieces of %d", op.Start, end, ieg.PieceTokens)
+	}
+	if op.Start == e.Start && e.Digest != 0 {
+		return fmt.Errorf("digest %016x of no pieces; it begins with 0", e.Digest)
+	}
+	return nil
+}
+
+// checkLoad: blocks without gaps that cover what is asked for and no more.
+func checkLoad(op *ieg.KVOp, has int32) error {
+	if op.Start%ieg.BlockTokens != 0 || op.Start > has {
+		return fmt.Errorf("keeps %d tokens of %d; it must be a multiple of %d", op.Start, has, ieg.BlockTokens)
+	}
+	at, end := op.Start, op.Start+op.N
+	for i := range op.Extents {
+		e := &op.Extents[i]
+		if e.Start != at || at >= end {
+			return fmt.Errorf("extent %d begins at %d; tokens %d to %d are to be loaded and those up to %d are covered", i, e.Start, op.Start, end, at)
+		}
+		at += e.N
+	}
+	if at < end {
+		return fmt.Errorf("%d extents end at %d; tokens %d to %d are to be loaded", len(op.Extents), at, op.Start, end)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package enginetest
+
+import (
+	"strings"
+	"testing"
+
+	"ieg"
+	"ieg/devices/engine"
+)
+
+// testBadBytes loads blocks that were changed in the arena: the slot is empty
+// then, no work is done, and the engine goes on.
+func testBadBytes(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	n := int32(len(text))
+	want := b.undisturbed(text, outputTokens)
+	_, first := b.row(0, text)
+	good, bad := b.extents(len(text)), b.extents(len(text))
+	b.save(0, good, ieg.BlockTokens)
+	b.save(0, bad, ieg.BlockTokens)
+	last := len(bad) - 1
+	for _, c := range []struct {
+		name  string
+		which int
+		at    int64 // byte of that block; -1: its digest
+		n     int32 // tokens loaded
+	}{
+		{"the first byte", 0, 0, n},
+		{"a byte inside", 0, bad[0].Bytes / 2, n},
+		{"the last byte", last, bad[last].Bytes - 1, n},
+		{"a byte behind the part that is loaded", last, bad[last].Bytes - 1, n - tailTokens + 1},
+		{"the digest", last, -1, n},
+	} {
+		undo := b.damage(&bad[c.which], c.at)
+		b.clear()
+		b.do(loadOp(0, 0, n, good))
+		other := b.start(0, b.prompt)
+		work := []ieg.Work{{Seq: other.Seq, N: int32(len(b.prompt)), Sample: true}}
+		done := b.try(ieg.Batch{
+			New: []ieg.SeqStart{other}, Work: work,
+			Ops: []ieg.KVOp{loadOp(0, 0, c.n, bad), loadOp(1, 0, n, good)},
+		})
+		if done.Outcome != ieg.StepFailed || len(done.Results) != 0 || len(done.Copies) != 2 {
+			t.Fatalf("%s: outcome %d, %d results, %d copies: %s; want a refusal and both copies", c.name, done.Outcome, len(done.Results), len(done.Copies), done.Err)
+		}
+		if got := done.Copies; got[0].Op != 0 || got[0].Bad != int32(c.which)+1 || got[1].Op != 1 || got[1].Bad != 0 {
+			t.Errorf("%s: %+v; want extent %d of the first bad", c.name, got, c.which)
+		}
+		if trim := b.try(ieg.Batch{Ops: []ieg.KVOp{{Kind: ieg.KVTrim, To: 0, N: 1}}}); trim.Outcome != ieg.StepFailed {
+			t.Errorf("%s: the slot is not empty", c.name)
+		}
+		b.same("beside bad bytes", want, b.resume(1, text, first, outputTokens))
+		b.run(ieg.Batch{Work: work})
+		undo()
+	}
+	b.clear()
+	b.same("after bad bytes", want, b.resume(0, text, first, outputTokens, loadOp(0, 0, n, bad)))
+}
+
+// damage flips a bit of a block's byte or of its digest.
+func (b *bench) damage(e *ieg.Extent, at int64) (undo func()) {
+	if at < 0 {
+		e.Digest ^= 1 << 40
+		return func() { e.Digest ^= 1 << 40 }
+	}
+	flip := func() {
+		var p [1]byte
+		place := engine.Place{Arena: b.o.Arena, Pages: e.Pages}
+		place.Read(at, p[:])
+		p[0] ^= 0x10
+		place.Write(at, p[:])
+	}
+	flip()
+	return flip
+}
+
+// refusal is a copy that breaks the contract.
+type refusal struct {
+	name string
+	edit func(*ieg.KVOp)
+}
+
+// first edits the op's first extent.
+func first(name string, edit func(*ieg.Extent)) refusal {
+	return refusal{name, func(op *ieg.KVOp) { edit(&op.Extents[0]) }}
+}
+
+// refusals are those of both kinds of copies.
+func (b *bench) refusals() []refusal {
+	slots := ieg.Slot(b.info.Slots)
+	list := []refusal{
+		{"slot that does not exist", func(op *ieg.KVOp) { op.From, op.To = slots, slots }},
+		{"negative slot", func(op *ieg.KVOp) { op.From, op.To = -1, -1 }},
+		{"no tokens", func(op *ieg.KVOp) { op.N = 0 }},
+		{"fewer than no tokens", func(op *ieg.KVOp) { op.N = -ieg.PieceTokens }},
+		{"negative start", func(op *ieg.KVOp) { op.Start = -ieg.BlockTokens }},
+		{"start inside a piece", func(op *ieg.KVOp) { op.Start++ }},
+		{"start far away", func(op *ieg.KVOp) { op.Start = 1 << 30 }},
+		{"more tokens than there are", func(op *ieg.KVOp) { op.N = 1<<31 - ieg.BlockTokens }},
+		{"no extent", func(op *ieg.KVOp) { op.Extents = nil }},
+		{"twice the extent", func(op *ieg.KVOp) { op.Extents = append(op.Extents[:1:1], op.Extents[0]) }},
+		first("a page too few", func(e *ieg.Extent) { e.Pages = e.Pages[1:] }),
+		first("a page too many", func(e *ieg.Extent) { e.Pages = append(e.Pages[:1:1], e.Pages...) }),
+		first("page that does not exist", func(e *ieg.Extent) { e.Pages[0] = ieg.Page(b.o.Arena.Pages()) }),
+		first("page far away", func(e *ieg.Extent) { e.Pages[0] = 1<<32 - 1 }),
+		first("a byte too few", func(e *ieg.Extent) { e.Bytes-- }),
+		first("negative bytes", func(e *ieg.Extent) { e.Bytes = -e.Bytes }),
+		first("block without tokens", func(e *ieg.Extent) { e.N = 0 }),
+		first("block that is too long", func(e *ieg.Extent) { e.N = ieg.BlockTokens + 1 }),
+		first("block at a wrong start", func(e *ieg.Extent) { e.Start += ieg.PieceTokens }),
+		first("block of other tokens", func(e *ieg.Extent) { e.Start += ieg.BlockTokens }),
+		first("block far away", func(e *ieg.Extent) { e.Start = 1<<31 - ieg.BlockTokens }),
+	}
+	if !b.info.KVINT8 {
+		list = append(list, first("codec that the engine has not", func(e *ieg.Extent) { e.Codec = ieg.CodecINT8 }))
+	}
+	return list
+}
+
+// testCopyRefused sends copies that break the contract; each is refused with
+// numbers, and neither the row nor the pages change.
+func testCopyRefused(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	n := int32(len(text))
+	want := b.undisturbed(text, outputTokens)
+	s, out := b.row(0, text)
+	list := b.extents(len(text))
+	b.save(0, list, ieg.BlockTokens)
+	saves := append(b.refusals(),
+		refusal{"half a piece", func(op *ieg.KVOp) { op.N = ieg.PieceTokens / 2 }},
+		refusal{"beyond the block", func(op *ieg.KVOp) { op.N += ieg.PieceTokens }})
+	loads := append(b.refusals(),
+		refusal{"extents in another order", func(op *ieg.KVOp) { op.Extents[0], op.Extents[1] = op.Extents[1], op.Extents[0] }},
+		refusal{"an extent that is not needed", func(op *ieg.KVOp) { op.N = ieg.PieceTokens }},
+		refusal{"more than the extents hold", func(op *ieg.KVOp) { op.N++ }},
+		refusal{"behind more than is held", func(op *ieg.KVOp) {
+			op.To, op.Start, op.N, op.Extents = 1, ieg.BlockTokens, op.N-ieg.BlockTokens, op.Extents[1:]
+		}})
+	next := []ieg.Work{{Seq: s.Seq, Start: n, N: 1, Sample: true}}
+	refuse := func(kind string, c refusal, op ieg.KVOp) {
+		t.Helper()
+		op.Extents = clone(op.Extents)
+		c.edit(&op)
+		done := b.try(ieg.Batch{Ops: []ieg.KVOp{op}, Work: next})
+		if done.Outcome != ieg.StepFailed || len(done.Results) != 0 || len(done.Copies) != 0 {
+			t.Errorf("%s, %s: outcome %d, %d results, copies %+v; want a refusal", kind, c.name, done.Outcome, len(done.Results), done.Copies)
+		} else if !strings.ContainsAny(done.Err, "0123456789") {
+			t.Errorf("%s, %s: %q tells no numbers", kind, c.name, done.Err)
+		}
+	}
+	for _, c := range saves {
+		op := saveOp(0, &list[0], 0, list[0].N)
+		op.Extents[0].Digest = 0
+		refuse("save", c, op)
+	}
+	for _, c := range loads {
+		refuse("load", c, loadOp(0, 0, n, list))
+	}
+	for i := range list {
+		b.proof(&list[i])
+	}
+	b.resaved("after refusals", 0, list)
+	b.decode(s, &out, outputTokens)
+	b.same("after refusals", want, out)
+}
+
+// clone copies extents with their pages.
+func clone(list []ieg.Extent) []ieg.Extent {
+	out := make([]ieg.Extent, len(list))
+	for i, e := range list {
+		out[i] = e
+		out[i].Pages = append([]ieg.Page(nil), e.Pages...)
+	}
+	return out
+}
