@@ -138,10 +138,13 @@ type MoveDone struct {
 	ID MoveID
 	// Err is "" when the block is where it should be. Gone tells that it is not
 	// in the NVMe tier (any more), or was not what its digest says.
-	Err   string
-	Gone  bool
-	Bytes int64
-	Took  time.Duration // without the time it waited for others
+	Err  string
+	Gone bool
+	// Codec, Bytes and Digest are of the copy in the NVMe tier.
+	Codec  Codec
+	Bytes  int64
+	Digest uint64
+	Took   time.Duration // without the time it waited for others
 }
 
 // Stored is the part of a prompt that the NVMe tier holds: blocks in order,

@@ -82,33 +82,70 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 		return awaiting
 	case e.stillAwaits(s):
 		return awaiting
+	case m.awaitsFetch(s):
+		return awaiting
 	case e.blocked == s.id:
 		return full
 	}
 	match := e.match(s)
-	if match.Pending != ieg.NoSlot && match.PendingN-match.N >= AwaitTokensMin {
+	b, match := m.bring(e, s, match)
+	if match.Pending != ieg.NoSlot && match.PendingN-max(match.N, b.end()) >= AwaitTokensMin {
 		if o := e.seqs[e.pool.Row(match.Pending).Owner]; o != nil && o.ready() {
 			s.await, s.awaitSeq, s.awaitN = match.Pending, o.id, match.PendingN
+			m.letGo(&b)
 			return awaiting
 		}
 	}
 	if !m.couldFit(e, s, match) {
+		m.letGo(&b)
 		return m.noRoom(e, s)
 	}
 	for {
 		var fits bool
-		if match, fits = e.makeCells(s, match); fits && len(e.running) < int(e.info.StepTokens) {
-			if grant, ops, ok := e.pool.Acquire(s.id, s.tokens, s.tenant(), match, m.now, e.batch.Ops); ok {
-				e.batch.Ops = ops
-				m.enter(e, s, grant)
-				return admitted
-			}
+		if match, fits = m.makeCells(e, s, match, &b); fits && len(e.running) < int(e.info.StepTokens) && m.takeRow(e, s, match, &b) {
+			return admitted
 		}
+		m.letGo(&b)
 		if !m.yield(e, s) {
 			return m.noRoom(e, s)
 		}
-		match = e.match(s)
+		b, match = m.bring(e, s, e.match(s))
 	}
+}
+
+// takeRow gives the sequence a row, after what the row loses by that was saved,
+// with what is brought for it.
+func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
+	slot, inPlace := e.pool.Plan(match)
+	if slot == ieg.NoSlot {
+		return false
+	}
+	keep := int32(0)
+	if inPlace {
+		keep = match.N
+	}
+	m.rescue(e, slot, keep)
+	g, ops, ok := e.pool.Acquire(s.id, s.tokens, s.tenant(), match, m.now, e.batch.Ops)
+	if !ok {
+		return false
+	}
+	e.batch.Ops = ops
+	if m.tiered(e, s) {
+		m.names(e, s)
+		root := s.root
+		if s.req.spec.NoStore {
+			root = ieg.BlockHash{}
+		}
+		e.pool.SetRoot(g.Slot, root)
+		m.account(s, g.Cached-b.start, b)
+		m.kv.host.Touch(m.find(e, s).Blocks, m.now)
+		if b.n > 0 {
+			m.take(e, s, g.Slot, b)
+			g.Cached = b.end()
+		}
+	}
+	m.enter(e, s, g)
+	return true
 }
 
 // tenant is the salt of the sequence's KV.
@@ -134,6 +171,7 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	r := s.req
 	e.waiting.Remove(s.key)
+	m.forgetWaits(s)
 	e.passes.Admit(s.key.Class, &e.waiting)
 	s.state, s.slot, s.computed, s.lifted = seqRunning, g.Slot, g.Cached, false
 	e.ahead -= int64(g.Cached)
@@ -208,21 +246,21 @@ func (m *Machine) couldFit(e *engine, s *seq, match kv.Match) bool {
 }
 
 // makeCells gives up idle rows until the sequence's tokens fit, the matched one
-// last; the match is looked up again once that is gone.
-func (e *engine) makeCells(s *seq, match kv.Match) (kv.Match, bool) {
+// last; once that is gone it is looked up again what there is.
+func (m *Machine) makeCells(e *engine, s *seq, match kv.Match, b *brought) (kv.Match, bool) {
 	if e.info.Layout == ieg.Streams {
 		return match, true
 	}
 	for e.pool.Free() < e.cells(s, match) {
-		ops, ok := e.pool.Evict(match.Slot, e.batch.Ops)
+		ok := m.evict(e, match.Slot)
 		if !ok && match.Slot != ieg.NoSlot {
-			ops, ok = e.pool.Evict(ieg.NoSlot, e.batch.Ops)
-			match = e.match(s)
+			ok = m.evict(e, ieg.NoSlot)
+			m.letGo(b)
+			*b, match = m.bring(e, s, e.match(s))
 		}
 		if !ok {
 			return match, false
 		}
-		e.batch.Ops = ops
 	}
 	return match, true
 }

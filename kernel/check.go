@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ieg"
+	"ieg/memory/kv"
 )
 
 // Check proves what must hold between events: the KV ledgers add up, each
@@ -24,6 +25,9 @@ func (m *Machine) Check() error {
 			return fmt.Errorf("kernel: %s is in the order with %d live sequences", r.spec.ID, r.live)
 		}
 		sum += r.live
+	}
+	if err := m.checkTiers(); err != nil {
+		return err
 	}
 	if sum != live || len(m.order) != len(m.reqs) {
 		return fmt.Errorf("kernel: %d sequences live in requests, %d in engines; %d requests in order, %d known", sum, live, len(m.order), len(m.reqs))
@@ -83,6 +87,51 @@ func (m *Machine) checkEngine(e *engine) error {
 	for i := range e.pool.Slots() {
 		if o := e.pool.Row(ieg.Slot(i)).Owner; o != 0 && !owned[o] {
 			return fmt.Errorf("slot %d is held by sequence %d, which does not run", i, o)
+		}
+	}
+	return nil
+}
+
+// checkTiers proves the ledger below the device: each lease of a step belongs
+// to a copy in flight or to a block being saved, each one of a move to a move,
+// and only sequences that wait want blocks.
+func (m *Machine) checkTiers() error {
+	t := &m.kv
+	if t.host == nil {
+		return nil
+	}
+	if err := t.host.Check(); err != nil {
+		return err
+	}
+	steps := 0
+	for _, e := range m.engines {
+		saving := map[*saving]bool{}
+		if e.saving != nil {
+			saving[e.saving] = true
+		}
+		for _, f := range e.flight.copies {
+			if f.save != nil {
+				saving[f.save] = true
+			} else {
+				steps++
+			}
+		}
+		steps += len(saving)
+		for _, s := range e.running {
+			if len(s.wants)+len(s.fetch.awaits) > 0 {
+				return fmt.Errorf("sequence %d runs and waits for blocks", s.id)
+			}
+		}
+	}
+	if n := t.host.Leases(kv.LeaseStep); n != steps {
+		return fmt.Errorf("kernel: %d leases of steps for %d copies", n, steps)
+	}
+	if n := t.host.Leases(kv.LeaseMove); n != len(t.moves) {
+		return fmt.Errorf("kernel: %d leases of moves for %d moves", n, len(t.moves))
+	}
+	for _, s := range t.fetchers {
+		if s.state != seqWaiting || len(s.fetch.awaits) == 0 {
+			return fmt.Errorf("kernel: sequence %d is a fetcher that awaits nothing", s.id)
 		}
 	}
 	return nil

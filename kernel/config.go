@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 
+	"ieg"
 	"ieg/kernel/cost"
 	"ieg/kernel/graph"
 	"ieg/kernel/sched"
@@ -24,6 +25,8 @@ type Config struct {
 	Prior cost.Speed
 	// Graph says how graphs are built and limited.
 	Graph graph.Config
+	// KV says how KV is kept below the device.
+	KV KVConfig
 }
 
 // Preemption says when a running request gives way.
@@ -45,6 +48,7 @@ func DefaultConfig() Config {
 		GrantSteps: GrantSteps,
 		Prior:      cost.Speed{Base: 0.018, Seq: 0.002, Prefill: 0.005},
 		Graph:      graph.DefaultConfig(),
+		KV:         KVConfig{HostCodec: ieg.CompressAuto, SaveShare: 0.04, Moves: 4},
 	}
 }
 
@@ -63,6 +67,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("kernel: MaxPerRequest is %d, not 0 or more", c.Preemption.MaxPerRequest)
 	case c.GrantSteps < 0 || c.GrantSteps > 1024:
 		return fmt.Errorf("kernel: GrantSteps is %d, not in 0 … 1024", c.GrantSteps)
+	case c.KV.SaveShare < 0 || c.KV.SaveShare > 0.5:
+		return fmt.Errorf("kernel: SaveShare is %g, not in 0 … 0.5", c.KV.SaveShare)
+	case c.KV.Moves < 1 || c.KV.Moves > 64:
+		return fmt.Errorf("kernel: %d moves in flight, not 1 … 64", c.KV.Moves)
 	case c.Prior.Base <= 0 || c.Prior.Prefill <= 0:
 		return fmt.Errorf("kernel: the prior speed must be positive")
 	}

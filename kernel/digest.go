@@ -38,7 +38,7 @@ func (s *sum) flag(b bool) {
 // Digest sums up what the machine wants done.
 func (r *Ready) Digest() Digest {
 	shape, content := sum(1), sum(2)
-	for _, n := range [...]int{len(r.Admits), len(r.Emits), len(r.Finishes), len(r.Aborts), len(r.Halts), len(r.Kills), len(r.Loads), len(r.Unloads), len(r.Refusals), len(r.Batches)} {
+	for _, n := range [...]int{len(r.Admits), len(r.Emits), len(r.Finishes), len(r.Aborts), len(r.Halts), len(r.Kills), len(r.Loads), len(r.Unloads), len(r.Refusals), len(r.Moves), len(r.Batches)} {
 		shape.add(uint64(n))
 	}
 	for _, a := range r.Admits {
@@ -75,6 +75,9 @@ func (r *Ready) Digest() Digest {
 		shape.add(uint64(f.Engine))
 		content.err(f.Err)
 	}
+	for i := range r.Moves {
+		digestMove(&r.Moves[i], &shape, &content)
+	}
 	for _, b := range r.Batches {
 		digestBatch(b, &shape, &content)
 	}
@@ -90,6 +93,18 @@ func digestFinish(f *ieg.Finish, shape, content *sum) {
 	}
 	shape.flag(f.Err != nil)
 	content.err(f.Err)
+}
+
+func digestMove(v *ieg.Move, shape, content *sum) {
+	for _, n := range [...]uint64{uint64(v.ID), uint64(v.Kind), uint64(v.Block.Start), uint64(len(v.Block.Tokens)), uint64(v.Block.Bytes)} {
+		shape.add(n)
+	}
+	for _, p := range v.Pages {
+		shape.add(uint64(p))
+	}
+	for _, b := range v.Block.Hash {
+		content.add(uint64(b))
+	}
 }
 
 func digestBatch(b *ieg.Batch, shape, content *sum) {
@@ -113,6 +128,12 @@ func digestBatch(b *ieg.Batch, shape, content *sum) {
 	for _, op := range b.Ops {
 		shape.add(uint64(op.Kind)<<32 | uint64(uint32(op.N)))
 		shape.add(uint64(uint32(op.From))<<32 | uint64(uint32(op.To)))
+		shape.add(uint64(uint32(op.Start))<<32 | uint64(len(op.Extents)))
+		for _, x := range op.Extents {
+			for _, p := range x.Pages {
+				shape.add(uint64(p))
+			}
+		}
 	}
 	for i := range b.Work {
 		w := &b.Work[i]

@@ -19,6 +19,11 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 	f := &e.flight
 	f.over = done.Last
 	e.last = m.now
+	var bad []*seq
+	if done.Repeat == 0 && len(f.copies) > 0 {
+		bad = m.copied(e, done)
+	}
+	f.copying = 0
 	switch done.Outcome {
 	case ieg.StepOK:
 		if len(done.Results) != len(f.work) {
@@ -38,10 +43,13 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 	case ieg.StepAborted:
 		e.aborts++
 	case ieg.StepFailed:
-		m.failedStep(e, done.Err)
+		if len(bad) == 0 {
+			m.failedStep(e, done.Err)
+		}
 	}
 	if done.Last {
 		m.land(e)
+		m.spoiled(e, bad)
 		return
 	}
 	f.load = cost.Step{}
@@ -55,7 +63,7 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 // given up now.
 func (m *Machine) land(e *engine) {
 	f := &e.flight
-	f.active, f.over = false, false
+	f.active, f.over, e.saveBlocked = false, false, false
 	for i := range f.work {
 		s := f.work[i].seq
 		s.inFlight = false
@@ -65,6 +73,20 @@ func (m *Machine) land(e *engine) {
 		f.work[i].seq = nil
 	}
 	f.work = f.work[:0]
+}
+
+// spoiled takes back the rows of sequences for which what was brought is not
+// what it should be: they compute it.
+func (m *Machine) spoiled(e *engine, bad []*seq) {
+	for _, s := range bad {
+		if s.state != seqRunning || e.doomed {
+			continue
+		}
+		e.pool.Lost(s.slot)
+		e.ahead += int64(s.computed)
+		s.computed = 0
+		m.preempt(s)
+	}
 }
 
 // advance applies one result. False: the engine broke the contract and is

@@ -34,6 +34,8 @@ type flight struct {
 	over      bool // its last report is being taken in
 	load      cost.Step
 	work      []flying
+	copies    []flown
+	copying   float64 // seconds that they are expected to take
 }
 
 // flying is the part of one sequence in a flight.
@@ -100,6 +102,13 @@ type engine struct {
 	rent    float64
 	closing bool
 	tried   bool // in this schedule
+	// saving is the block that is being copied down piece by piece; credit the
+	// seconds of copies that the steps so far leave room for; saveBlocked tells
+	// that the arena had no room.
+	saving             *saving
+	credit             float64
+	saveBlocked        bool
+	saveRate, loadRate rate
 	// expect is the learnt number of output tokens per class, 0 if none.
 	expect [ieg.NumClasses]float64
 }
@@ -187,7 +196,7 @@ func (m *Machine) load(ev LoadEngine) {
 	}
 	m.engines = append(m.engines, &engine{
 		id: ev.Engine, model: ev.Model, device: ev.Device, dev: m.devices[i], need: ev.Need,
-		state: ieg.EngineLoading, seqs: map[ieg.SeqID]*seq{}, idle: true,
+		state: ieg.EngineLoading, seqs: map[ieg.SeqID]*seq{}, idle: true, saveRate: SaveRate, loadRate: LoadRate,
 	})
 	m.engines[len(m.engines)-1].profile.Prior(m.cfg.Prior)
 	m.ready.Loads = append(m.ready.Loads, ev.Engine)
@@ -247,6 +256,9 @@ func (m *Machine) engineReady(info ieg.EngineInfo) {
 			m.fit(r)
 		}
 	}
+	for i := range e.waiting.Len() {
+		m.want(e, e.seqs[e.waiting.At(i).Seq])
+	}
 }
 
 // fit ends a waiting request whose prompt the new incarnation can't take, and
@@ -278,15 +290,16 @@ func (m *Machine) engineLost(ev EngineLost) {
 	if !e.closing {
 		e.state = ieg.EngineDown
 	}
+	m.dropCopies(e)
 	e.flight = flight{work: e.flight.work[:0]}
 	e.drop = e.drop[:0]
+	e.pool = nil
 	hit := slices.Clone(e.running)
 	e.running = e.running[:0]
 	for _, s := range hit {
 		s.slot, s.inFlight = ieg.NoSlot, false
 		m.requeue(s, false)
 	}
-	e.pool = nil
 	m.mourn(hit, ev.Reason)
 	if !ev.Final {
 		return
@@ -321,6 +334,7 @@ func (m *Machine) requeue(s *seq, preempted bool) {
 	e.ahead += int64(s.computed)
 	s.state, s.computed, s.await = seqWaiting, 0, ieg.NoSlot
 	e.waiting.Push(s.key)
+	m.want(e, s)
 	m.relive(s, preempted)
 }
 

@@ -75,6 +75,27 @@ type (
 	// and the Ready that follows refers to it; it is not kept longer.
 	StepDone struct{ Done *ieg.StepDone }
 
+	// HostUp: there is an arena of pages for KV below the devices.
+	HostUp struct {
+		Pages     int32
+		PageBytes int64
+	}
+
+	// NVMeUp: the NVMe tier can be used; NVMeDown: it can't, for a reason.
+	NVMeUp   struct{}
+	NVMeDown struct{ Reason string }
+
+	// MoveDone: a move has ended, well or not.
+	MoveDone struct{ Done ieg.MoveDone }
+
+	// KVControl: a person drops or pins blocks of the arena.
+	KVControl struct {
+		Kind KVControlKind
+		// Hash is the block whose beginning is pinned, or the root to drop.
+		Hash  ieg.BlockHash
+		Until ieg.Time // of a pin; ieg.Never
+	}
+
 	// Drain: take no new requests; finish what runs.
 	Drain struct{}
 
@@ -96,3 +117,19 @@ func (EngineStalled) event() {}
 func (StepDone) event()      {}
 func (Drain) event()         {}
 func (Tick) event()          {}
+func (HostUp) event()        {}
+func (NVMeUp) event()        {}
+func (NVMeDown) event()      {}
+func (MoveDone) event()      {}
+func (KVControl) event()     {}
+
+// KVControlKind is what a person asks of the arena.
+type KVControlKind uint8
+
+// The kinds of a KVControl.
+const (
+	KVDrop    KVControlKind = iota // all blocks under a root
+	KVDropAll                      // all blocks
+	KVPin                          // keep a block and those before it
+	KVUnpin                        // no longer
+)

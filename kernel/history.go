@@ -17,6 +17,8 @@ type tale struct {
 	Usage  ieg.Usage
 	ITLMax ieg.Time
 	Graph  *graph.Graph
+	Tiers  [ieg.NumTiers]int32
+	Notes  []string
 }
 
 // history is a ring of the last HistoryRequests tales.
@@ -51,7 +53,7 @@ func (m *Machine) Explain(id ieg.RequestID, name string) (ieg.Explain, bool) {
 	for _, r := range m.order {
 		if r.spec.ID == id || name != "" && r.spec.Name == name {
 			t := tale{ID: r.spec.ID, Name: r.spec.Name, Model: r.spec.Model, Class: r.spec.Class,
-				Times: r.times, Usage: r.usage, ITLMax: r.itlMax, Graph: r.graph}
+				Times: r.times, Usage: r.usage, ITLMax: r.itlMax, Graph: r.graph, Tiers: r.tiers, Notes: r.notes}
 			x := t.explain(m.now)
 			x.State = r.state()
 			return x, true
@@ -70,6 +72,7 @@ func (t *tale) explain(now ieg.Time) ieg.Explain {
 		ID: t.ID, Name: t.Name, Model: t.Model, Class: t.Class, Finish: t.Finish, Error: t.Err,
 		Prompt: t.Usage.Prompt, Cached: t.Usage.Cached, Output: t.Usage.Generated,
 		Nodes: t.Graph.Explain(now), Limits: t.Graph.LimitsText(), Journal: t.Graph.History(),
+		Tiers: t.Tiers, KV: t.Notes,
 	}
 	if t.Times.Admitted != 0 {
 		x.Queue = t.Times.Admitted.Sub(t.Times.Arrived)

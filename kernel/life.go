@@ -204,7 +204,7 @@ func (m *Machine) bury(r *request, reason ieg.StopReason, err error) {
 	}
 	m.history.add(tale{
 		ID: r.spec.ID, Name: r.spec.Name, Model: r.spec.Model, Class: r.spec.Class,
-		Finish: reason.String(), Err: errText(err), Times: r.times, Usage: r.usage, ITLMax: r.itlMax, Graph: g,
+		Finish: reason.String(), Err: errText(err), Times: r.times, Usage: r.usage, ITLMax: r.itlMax, Graph: g, Tiers: r.tiers, Notes: r.notes,
 	})
 }
 

@@ -32,6 +32,23 @@ const (
 	HangFloor  = 1500 * time.Millisecond
 	HangFirst  = 15 * time.Second
 	HangFactor = 6
+	// SaveRate, LoadRate, ReadRate and WriteRate are the speeds, in bytes a
+	// second, of copies from and to an engine and of the NVMe tier before they
+	// were measured; RateGain is the weight of a new measurement.
+	SaveRate, LoadRate  = 2e9, 2e9
+	ReadRate, WriteRate = 500e6, 300e6
+	RateGain            = 0.2
+	// CopyMax bounds the copies down of a step with other work, IdleCopy those
+	// of a step without.
+	CopyMax  = 1500 * time.Microsecond
+	IdleCopy = 10 * time.Millisecond
+	// RescueTokensMin is the least for which a row that is to be overwritten is
+	// saved first.
+	RescueTokensMin = 8
+	// FetchesMax bounds how often one sequence has blocks fetched.
+	FetchesMax = 2
+	// NotesMax bounds the lines on KV of one request.
+	NotesMax = 16
 	// SharedGrant bounds a grant while another engine of the device waits.
 	SharedGrant = 4
 )

@@ -24,6 +24,7 @@ type Machine struct {
 	nextStep ieg.StepID
 
 	totals  ieg.Totals
+	kv      tiers
 	history history
 	placing placing
 	ready   Ready
@@ -34,7 +35,8 @@ func New(cfg Config) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, reqs: map[ieg.RequestID]*request{}}, nil
+	return &Machine{cfg: cfg, reqs: map[ieg.RequestID]*request{},
+		kv: tiers{why: "there is none", read: ReadRate, write: WriteRate, expiry: ieg.Never}}, nil
 }
 
 // Apply takes in a fact at time now, which never goes back. The decisions are
@@ -72,12 +74,23 @@ func (m *Machine) Apply(now ieg.Time, ev Event) {
 		m.stepDone(ev.Done)
 	case Drain:
 		m.draining = true
+	case HostUp:
+		m.hostUp(ev)
+	case NVMeUp:
+		m.nvmeUp()
+	case NVMeDown:
+		m.nvmeDown(ev.Reason)
+	case MoveDone:
+		m.moveDone(&ev.Done)
+	case KVControl:
+		m.control(ev)
 	case Tick:
 		m.tick()
 	default:
 		panic(fmt.Sprintf("kernel: unknown event %T", ev))
 	}
 	m.schedule()
+	m.pump()
 }
 
 // Ready is what to do now; valid until the next Apply.
@@ -98,10 +111,14 @@ func (m *Machine) Deadline() ieg.Time {
 	for _, r := range m.order {
 		d = min(d, r.until)
 	}
-	return d
+	for _, s := range m.kv.fetchers {
+		d = min(d, s.fetch.until)
+	}
+	return min(d, m.kv.expiry)
 }
 
 func (m *Machine) tick() {
+	m.expire()
 	for _, e := range m.engines {
 		f := &e.flight
 		if f.active && m.now >= f.limit {

@@ -22,6 +22,9 @@ type Ready struct {
 	Loads    []ieg.EngineID
 	Unloads  []ieg.EngineID
 	Refusals []Refusal
+	// Moves copy blocks between the arena and the NVMe tier; each is answered
+	// by a MoveDone.
+	Moves []ieg.Move
 	// Batches are steps to run, one per idle engine at most.
 	Batches []*ieg.Batch
 }
@@ -63,12 +66,12 @@ type Refusal struct {
 // Empty tells whether there is nothing to do.
 func (r *Ready) Empty() bool {
 	return len(r.Admits)+len(r.Emits)+len(r.Finishes)+len(r.Aborts)+len(r.Halts)+
-		len(r.Kills)+len(r.Loads)+len(r.Unloads)+len(r.Refusals)+len(r.Batches) == 0
+		len(r.Kills)+len(r.Loads)+len(r.Unloads)+len(r.Refusals)+len(r.Moves)+len(r.Batches) == 0
 }
 
 func (r *Ready) reset() {
 	r.Admits, r.Emits, r.Finishes = r.Admits[:0], r.Emits[:0], r.Finishes[:0]
 	r.Aborts, r.Halts, r.Kills = r.Aborts[:0], r.Halts[:0], r.Kills[:0]
 	r.Loads, r.Unloads, r.Refusals = r.Loads[:0], r.Unloads[:0], r.Refusals[:0]
-	r.Batches = r.Batches[:0]
+	r.Moves, r.Batches = r.Moves[:0], r.Batches[:0]
 }

@@ -10,6 +10,7 @@ import (
 	"ieg"
 	"ieg/kernel/graph"
 	"ieg/kernel/sched"
+	"ieg/memory/kv"
 )
 
 // request is a live request.
@@ -27,6 +28,8 @@ type request struct {
 	decisions []decision
 	until     ieg.Time // deadline, or the graph's timeout
 	itlMax    ieg.Time
+	tiers     [ieg.NumTiers]int32 // cached tokens by where they came from
+	notes     []string            // on KV, for explain
 }
 
 // seqState is the state of a sequence.
@@ -66,6 +69,12 @@ type seq struct {
 	decoding bool // its decode node runs
 	last     ieg.Time
 	busy     time.Duration // device time not yet charged to a node
+	// root and chain name its text; wants are the blocks below the device that
+	// it would use, while it waits.
+	root  ieg.BlockHash
+	chain []ieg.BlockHash
+	wants []*kv.Known
+	fetch fetching
 }
 
 func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }
@@ -82,6 +91,10 @@ func (m *Machine) arrive(spec *ieg.Request) {
 	r := &request{spec: spec, live: spec.N}
 	r.times = ieg.RequestTimes{Received: spec.Received, Arrived: m.now}
 	r.usage.Prompt = int32(len(spec.Prompt))
+	promised := m.promise(spec)
+	if promised != nil {
+		defer m.kv.host.Want(promised, -1)
+	}
 	if err := m.admissible(r); err != nil {
 		m.reject(r, err)
 		return
@@ -98,6 +111,7 @@ func (m *Machine) arrive(spec *ieg.Request) {
 		e.waiting.Push(s.key)
 		e.seqs[s.id] = s
 		e.ahead += int64(s.gap())
+		m.want(e, s)
 		m.ready.Admits = append(m.ready.Admits, Admit{Request: spec.ID, Choice: s.choice, Seq: s.id})
 	}
 	m.interrupt(e)
@@ -188,6 +202,7 @@ func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
 	r, e := s.req, s.req.engine
 	if s.state == seqWaiting {
 		e.waiting.Remove(s.key)
+		m.forgetWaits(s)
 	}
 	running := s.state == seqRunning
 	s.state = seqFinished
@@ -230,7 +245,7 @@ func (m *Machine) vacate(s *seq) {
 	if s.slot != ieg.NoSlot {
 		e := s.req.engine
 		e.pool.Release(s.slot, m.now, e.rent)
-		s.slot, e.blocked = ieg.NoSlot, 0
+		s.slot, e.blocked, e.saveBlocked = ieg.NoSlot, 0, false
 	}
 }
 

@@ -24,6 +24,9 @@ func Restore(s *Snapshot) (*Machine, error) {
 			return nil, fmt.Errorf("engine %d: %w", s.Engines[i].ID, err)
 		}
 	}
+	if err := m.restoreHost(&s.KV); err != nil {
+		return nil, err
+	}
 	known := map[ieg.SeqID]*seq{}
 	for i := range s.Requests {
 		if err := m.restoreRequest(&s.Requests[i], known); err != nil {
@@ -35,6 +38,12 @@ func Restore(s *Snapshot) (*Machine, error) {
 			return nil, fmt.Errorf("engine %d: %w", e.id, err)
 		}
 	}
+	for _, id := range s.KV.Fetchers {
+		if known[id] == nil {
+			return nil, fmt.Errorf("sequence %d awaits blocks and is unknown", id)
+		}
+		m.kv.fetchers = append(m.kv.fetchers, known[id])
+	}
 	return m, m.Check()
 }
 
@@ -44,6 +53,7 @@ func (m *Machine) restoreEngine(s *SavedEngine) error {
 		profile: s.Profile, seqs: map[ieg.SeqID]*seq{}, drop: s.Drop, served: s.Served, steps: s.Steps,
 		young: s.Young, failed: s.Failed, aborts: s.Aborts, last: s.Last, doomed: s.Doomed, idle: s.Idle, solo: s.Solo, due: s.Due, tiled: s.Tiled, passes: s.Passes,
 		blocked: s.Blocked, rent: s.Rent, closing: s.Closing, expect: s.Expect,
+		credit: s.Credit, saveBlocked: s.SaveBlocked, saveRate: rate(s.SaveRate), loadRate: rate(s.LoadRate),
 	}
 	i := slices.IndexFunc(m.devices, func(d *device) bool { return d.spec.ID == s.Device })
 	if i < 0 || m.engine(s.ID) != nil {
@@ -76,6 +86,9 @@ func (m *Machine) restoreRequest(s *SavedRequest, known map[ieg.SeqID]*seq) erro
 			inFlight: q.InFlight, await: q.Await, awaitSeq: q.AwaitSeq, awaitN: q.AwaitN, cached: q.Cached, preempted: q.Preempted,
 			yielded: q.Yielded, admitted: q.Admitted, begun: q.Begun, decoding: q.Decoding, last: q.Last, busy: q.Busy}
 		n.tokens = slices.Concat(s.Spec.Prompt, q.Generated)
+		if err := m.restoreWaits(n, q); err != nil {
+			return err
+		}
 		known[q.ID] = n
 		r.seqs = append(r.seqs, n)
 		r.take(n)
@@ -119,6 +132,9 @@ func (m *Machine) restoreFlight(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 			return fmt.Errorf("step %d computes sequence %d, which is unknown", f.Step, w.Seq)
 		}
 		e.flight.work = append(e.flight.work, flying{known[w.Seq], w.N})
+	}
+	if err := m.restoreCopies(e, s, known); err != nil {
+		return err
 	}
 	if s.Pool == nil {
 		return nil

@@ -28,6 +28,50 @@ type Snapshot struct {
 	NextSeq  ieg.SeqID
 	NextStep ieg.StepID
 	Totals   ieg.Totals
+	KV       SavedKV
+}
+
+// SavedKV is what is known below the device.
+type SavedKV struct {
+	Host   *kv.HostLedger // nil: no arena
+	Spec   HostUp
+	NVMe   bool
+	Why    string
+	Dirty  [2][]ieg.BlockHash
+	Moves  []SavedMove
+	Next   ieg.MoveID
+	Expiry ieg.Time
+	Read   float64
+	Write  float64
+	Counts ieg.KVCounts
+	// Fetchers are in the order in which they began to wait.
+	Fetchers []ieg.SeqID
+}
+
+// SavedMove is a move in flight.
+type SavedMove struct {
+	ID    ieg.MoveID
+	Kind  ieg.MoveKind
+	Block ieg.BlockHash
+	Lease kv.LeaseID
+}
+
+// SavedSaving is a block on its way from a row to the arena.
+type SavedSaving struct {
+	Block ieg.BlockHash
+	Slot  ieg.Slot
+	Done  int32
+	Lease kv.LeaseID
+}
+
+// SavedCopy is a copy in flight: of a saving, or for a sequence.
+type SavedCopy struct {
+	Op, N  int32
+	Bytes  int64
+	Save   *SavedSaving
+	Seq    ieg.SeqID
+	Blocks []ieg.BlockHash
+	Lease  kv.LeaseID
 }
 
 // SavedDevice is a device.
@@ -68,6 +112,11 @@ type SavedEngine struct {
 	Rent    float64
 	Closing bool
 	Expect  [ieg.NumClasses]float64
+	// Saving is the block that is copied piece by piece, if there is one.
+	Saving             *SavedSaving
+	Credit             float64
+	SaveBlocked        bool
+	SaveRate, LoadRate float64
 }
 
 // SavedFlight is a step in flight.
@@ -83,6 +132,8 @@ type SavedFlight struct {
 	Aborted   bool
 	Load      cost.Step
 	Work      []SavedFlying
+	Copies    []SavedCopy
+	Copying   float64
 	// Orphans are sequences in flight whose request has ended.
 	Orphans []SavedOrphan
 }
@@ -146,6 +197,11 @@ type SavedSeq struct {
 	Decoding  bool
 	Last      ieg.Time
 	Busy      time.Duration
+	Wants     []ieg.BlockHash
+	Awaits    []ieg.BlockHash
+	Until     ieg.Time
+	Tried     int
+	Tokens    int32
 }
 
 // Snapshot copies the machine. What never changes (prompts, tokens already
@@ -164,7 +220,41 @@ func (m *Machine) Snapshot() *Snapshot {
 	for _, r := range m.order {
 		s.Requests = append(s.Requests, r.save())
 	}
+	s.KV = m.kv.save()
 	return s
+}
+
+func (t *tiers) save() SavedKV {
+	s := SavedKV{Spec: t.spec, NVMe: t.nvme, Why: t.why, Next: t.next, Expiry: t.expiry, Read: float64(t.read), Write: float64(t.write), Counts: t.counts}
+	if t.host == nil {
+		return s
+	}
+	ledger := t.host.Ledger()
+	s.Host = &ledger
+	for q := range t.dirty {
+		s.Dirty[q] = hashes(t.dirty[q])
+	}
+	for _, v := range t.moves {
+		s.Moves = append(s.Moves, SavedMove{v.id, v.kind, v.k.Hash, v.lease})
+	}
+	for _, q := range t.fetchers {
+		s.Fetchers = append(s.Fetchers, q.id)
+	}
+	return s
+}
+
+func hashes(blocks []*kv.Known) (out []ieg.BlockHash) {
+	for _, k := range blocks {
+		out = append(out, k.Hash)
+	}
+	return out
+}
+
+func (sv *saving) save() *SavedSaving {
+	if sv == nil {
+		return nil
+	}
+	return &SavedSaving{sv.k.Hash, sv.slot, sv.done, sv.lease}
 }
 
 func (e *engine) save() SavedEngine {
@@ -173,6 +263,7 @@ func (e *engine) save() SavedEngine {
 		Profile: e.profile, Flight: e.flight.save(), Drop: slices.Clone(e.drop), Served: e.served, Steps: e.steps,
 		Young: e.young, Failed: e.failed, Aborts: e.aborts, Last: e.last, Doomed: e.doomed, Idle: e.idle, Solo: e.solo, Due: e.due, Tiled: e.tiled, Passes: e.passes,
 		Blocked: e.blocked, Rent: e.rent, Closing: e.closing, Expect: e.expect,
+		Saving: e.saving.save(), Credit: e.credit, SaveBlocked: e.saveBlocked, SaveRate: float64(e.saveRate), LoadRate: float64(e.loadRate),
 	}
 	if e.pool != nil {
 		st := e.pool.State()
@@ -191,6 +282,14 @@ func (f *flight) save() SavedFlight {
 		Grant: f.grant, Halted: f.halted, Aborted: f.aborted, Load: f.load}
 	if !f.active {
 		return s
+	}
+	s.Copying = f.copying
+	for _, c := range f.copies {
+		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Save: c.save.save(), Blocks: hashes(c.blocks), Lease: c.lease}
+		if c.seq != nil {
+			sc.Seq = c.seq.id
+		}
+		s.Copies = append(s.Copies, sc)
 	}
 	s.Work = make([]SavedFlying, len(f.work))
 	for i, w := range f.work {
@@ -213,7 +312,7 @@ func (r *request) save() SavedRequest {
 		s.Seqs[i] = SavedSeq{ID: q.id, Choice: q.choice, Key: q.key, State: uint8(q.state), Generated: q.tokens[len(r.spec.Prompt):],
 			Computed: q.computed, Slot: q.slot, InFlight: q.inFlight, Await: q.await, AwaitSeq: q.awaitSeq, AwaitN: q.awaitN,
 			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Admitted: q.admitted, Begun: q.begun, Decoding: q.decoding,
-			Last: q.last, Busy: q.busy}
+			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens}
 	}
 	return s
 }

@@ -4,11 +4,13 @@ import (
 	"ieg"
 	"ieg/kernel/cost"
 	"ieg/kernel/sched"
+	"ieg/memory/kv"
 )
 
 // Status describes the machine for people. It copies: the caller keeps it.
 func (m *Machine) Status() ieg.Status {
 	st := ieg.Status{Now: m.now, Draining: m.draining, Totals: m.totals}
+	st.KV = m.kv.status()
 	for _, e := range m.engines {
 		row := ieg.EngineStatus{
 			Info: e.info, State: e.state, Reason: e.reason,
@@ -25,10 +27,26 @@ func (m *Machine) Status() ieg.Status {
 			row.CellsIdle = int64(e.pool.Idle())
 			row.CellsUsed = max(int64(e.pool.Used())-row.CellsIdle, 0)
 		}
+		if m.below(e) {
+			row.SaveRate, row.LoadRate = float64(e.saveRate), float64(e.loadRate)
+		}
 		st.Engines = append(st.Engines, row)
 	}
 	for _, r := range m.order {
 		st.Requests = append(st.Requests, r.row(m.now))
+	}
+	return st
+}
+
+func (t *tiers) status() ieg.KVStatus {
+	st := ieg.KVStatus{NVMe: t.nvme, NVMeWhy: t.why, Moves: len(t.moves), Queued: len(t.dirty[0]) + len(t.dirty[1]),
+		ReadRate: float64(t.read), WriteRate: float64(t.write), Counts: t.counts}
+	if h := t.host; h != nil {
+		st.Pages, st.FreePages, st.PageBytes, st.Blocks = h.Pages(), h.Free(), t.spec.PageBytes, h.Resident()
+		st.Evicted, st.Lost = h.Evicted, h.Lost
+		for k := range st.Leases {
+			st.Leases[k] = h.Leases(kv.LeaseKind(k))
+		}
 	}
 	return st
 }

@@ -43,12 +43,22 @@ func (m *Machine) runnable(e *engine) bool {
 	}
 	if !e.hasWork() {
 		e.idle = !e.flight.active
-		return false
+		return m.savable(e) && !m.contended(e)
 	}
 	if e.idle {
 		e.idle, e.served = false, max(e.served, e.dev.turn)
 	}
 	return true
+}
+
+// contended tells whether another engine has work for the same device.
+func (m *Machine) contended(e *engine) bool {
+	for _, o := range m.engines {
+		if o != e && o.device == e.device && o.pool != nil && o.hasWork() {
+			return true
+		}
+	}
+	return false
 }
 
 func before(a, b *engine) bool {
@@ -88,6 +98,7 @@ func (m *Machine) compose(e *engine) {
 	b.New, b.Ops, b.Work, b.Grant = b.New[:0], b.Ops[:0], b.Work[:0], 0
 	f := &e.flight
 	f.work, f.load = f.work[:0], cost.Step{}
+	f.copying = 0
 
 	m.collectRent(e)
 	m.admit(e)
@@ -100,6 +111,7 @@ func (m *Machine) compose(e *engine) {
 		d, class := m.decode(e)
 		m.chunks(e, d, class)
 	}
+	m.down(e)
 	if len(b.Work) == 0 && len(b.New)+len(b.Ops) == 0 {
 		return
 	}
@@ -229,8 +241,8 @@ func (m *Machine) ensureCells(e *engine) {
 		return
 	}
 	for e.pool.Free() < e.least() {
-		if ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops); ok {
-			e.batch.Ops, e.blocked = ops, 0
+		if m.evict(e, ieg.NoSlot) {
+			e.blocked = 0
 			continue
 		}
 		if len(e.running) == 1 {
@@ -317,11 +329,10 @@ func (m *Machine) chunk(e *engine, d int, class ieg.Class, total int32) (n, room
 		return n, room
 	}
 	for e.pool.Free()-int32(d) < min(n, total) {
-		ops, ok := e.pool.Evict(ieg.NoSlot, e.batch.Ops)
-		if !ok {
+		if !m.evict(e, ieg.NoSlot) {
 			break
 		}
-		e.batch.Ops, e.blocked = ops, 0
+		e.blocked = 0
 	}
 	free := e.pool.Free() - int32(d)
 	return min(n, free), min(room, free)
@@ -383,7 +394,7 @@ func (m *Machine) launch(e *engine) {
 func (m *Machine) clock(e *engine) {
 	f := &e.flight
 	f.started = m.now
-	f.predicted = sched.Seconds(e.profile.Speed().Step(f.load))
+	f.predicted = sched.Seconds(e.profile.Speed().Step(f.load) + f.copying)
 	floor := HangFloor
 	if e.young < 3 {
 		floor = HangFirst
@@ -415,10 +426,8 @@ func (m *Machine) grant(e *engine) int32 {
 			g = min(g, int32(e.due/step))
 		}
 	}
-	for _, o := range m.engines {
-		if o != e && o.device == e.device && o.pool != nil && o.hasWork() {
-			g = min(g, SharedGrant)
-		}
+	if m.contended(e) || m.savable(e) {
+		g = min(g, SharedGrant)
 	}
 	return max(g, 0)
 }
@@ -437,7 +446,7 @@ func (m *Machine) collectRent(e *engine) {
 		if s == ieg.NoSlot || e.rent-e.pool.Row(s).Rent < price {
 			return
 		}
-		e.batch.Ops, _ = e.pool.Evict(ieg.NoSlot, e.batch.Ops)
+		m.evict(e, ieg.NoSlot)
 		e.blocked = 0
 	}
 }

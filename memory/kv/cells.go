@@ -46,6 +46,7 @@ func (p *Pool) trim(s ieg.Slot, n int32) {
 	}
 	r.segs = r.segs[:keep]
 	r.Computed = n
+	r.cutNames(n)
 	if len(r.Tokens) > int(n) {
 		r.Tokens = r.Tokens[:n]
 	}
@@ -64,7 +65,10 @@ func (p *Pool) share(from, to ieg.Slot, n int32) {
 			p.segs[id].refs++
 		}
 	}
-	dst.Computed = n
+	src := &p.rows[from]
+	dst.Computed, dst.Root, dst.Saved = n, src.Root, src.Saved
+	dst.chain = append(dst.chain[:0], src.chain...)
+	dst.cutNames(n)
 }
 
 // cut makes a segment border at token n of the row and returns the number of

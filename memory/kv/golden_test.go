@@ -109,7 +109,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 }
 
 func TestGolden(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/pool", func(t *testing.T, path string) {
 		s := &script{}
 		datadriven.RunTest(t, path, s.run)
 	})

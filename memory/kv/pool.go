@@ -16,7 +16,13 @@ type Row struct {
 	// Rent is the caller's meter at the time of Release: what idle KV is
 	// charged since.
 	Rent float64
-	segs []int32 // ids of the segments that make up [0, Computed)
+	// Root names what its blocks follow; the zero root: they stay here.
+	Root ieg.BlockHash
+	// Saved is the number of leading tokens that were copied below the device
+	// since they were computed, or were brought from there.
+	Saved int32
+	segs  []int32 // ids of the segments that make up [0, Computed)
+	chain []ieg.BlockHash
 }
 
 func (r *Row) idle() bool  { return r.Owner == 0 && r.Computed > 0 }
@@ -155,15 +161,12 @@ type Grant struct {
 // tokens beyond the match, is no more than the row that a copy would overwrite
 // holds; else it is copied, so that its rest stays useful.
 func (p *Pool) Acquire(seq ieg.SeqID, tokens []ieg.Token, tenant string, m Match, now ieg.Time, ops []ieg.KVOp) (Grant, []ieg.KVOp, bool) {
-	victim := p.victim(m.Slot)
-	inPlace := m.Slot != ieg.NoSlot && p.rows[m.Slot].Owner == 0 &&
-		(victim == ieg.NoSlot || p.rows[m.Slot].Computed-m.N <= p.rows[victim].Computed)
-	if victim == ieg.NoSlot && !inPlace {
+	victim, inPlace := p.Plan(m)
+	if victim == ieg.NoSlot {
 		return Grant{Slot: ieg.NoSlot}, ops, false
 	}
 	g := Grant{Slot: victim, Cached: m.N, Source: m.Slot}
 	if inPlace {
-		g.Slot = m.Slot
 		if p.rows[g.Slot].Computed > m.N {
 			ops = append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: g.Slot, N: m.N})
 		}
@@ -183,6 +186,17 @@ func (p *Pool) Acquire(seq ieg.SeqID, tokens []ieg.Token, tenant string, m Match
 	r := &p.rows[g.Slot]
 	r.Owner, r.Tenant, r.Used, r.Tokens = seq, tenant, now, tokens
 	return g, ops, true
+}
+
+// Plan is the row that Acquire would give for a match, and whether the match
+// would be used in place. NoSlot: every row has an owner.
+func (p *Pool) Plan(m Match) (s ieg.Slot, inPlace bool) {
+	victim := p.victim(m.Slot)
+	if m.Slot != ieg.NoSlot && p.rows[m.Slot].Owner == 0 &&
+		(victim == ieg.NoSlot || p.rows[m.Slot].Computed-m.N <= p.rows[victim].Computed) {
+		return m.Slot, true
+	}
+	return victim, false
 }
 
 // victim is the row to fill: an empty one next to owned rows if there is
@@ -253,8 +267,12 @@ func (p *Pool) Release(s ieg.Slot, now ieg.Time, rent float64) {
 	p.idle += r.Computed
 }
 
-// Oldest is the least recently used idle row, NoSlot if none is idle.
+// Oldest is the least recently used idle row, NoSlot if none is idle;
+// OldestBut leaves one out.
 func (p *Pool) Oldest() ieg.Slot { return p.oldest(ieg.NoSlot) }
+
+// OldestBut is the least recently used idle row other than keep.
+func (p *Pool) OldestBut(keep ieg.Slot) ieg.Slot { return p.oldest(keep) }
 
 // oldest is the least recently used idle row other than keep; among equals
 // the lowest.

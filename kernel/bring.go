@@ -1,0 +1,266 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ieg"
+	"ieg/memory/kv"
+)
+
+// fetching is what a waiting sequence awaits from the NVMe tier.
+type fetching struct {
+	awaits []*kv.Known
+	until  ieg.Time // by then computing would have been quicker
+	tried  int
+	tokens int32
+}
+
+// brought is what a sequence takes from the arena with its row: tokens
+// [start, start+n), and at what price.
+type brought struct {
+	start, n int32
+	blocks   []*kv.Known
+	bytes    int64
+	lease    kv.LeaseID
+	seconds  float64 // to copy
+	saves    float64 // seconds to compute instead
+}
+
+func (b *brought) end() int32 { return b.start + b.n }
+
+// names completes the names of the sequence's full blocks.
+func (m *Machine) names(e *engine, s *seq) {
+	if s.root == (ieg.BlockHash{}) {
+		s.root = kv.Root(e.info.KVName, s.tenant())
+	}
+	s.chain = kv.Names(s.chain, s.root, s.tokens)
+}
+
+// known is the longest beginning of the sequence's text below the device; it is
+// valid until the next call.
+func (m *Machine) find(e *engine, s *seq) *kv.Path {
+	t := &m.kv
+	m.names(e, s)
+	t.path = t.host.Find(s.root, s.chain, s.tokens, t.path)
+	return &t.path
+}
+
+// tiered tells whether a sequence's KV may come from below the device.
+func (m *Machine) tiered(e *engine, s *seq) bool {
+	return m.below(e) && s.req.spec.Kind == ieg.Generate && e.info.Prefixes
+}
+
+// bring weighs what the arena has of a sequence against what a row has, by the
+// measured speeds of copying and computing. What it takes is leased. With
+// something brought the match is what the row needs of another: all that is
+// before it.
+func (m *Machine) bring(e *engine, s *seq, match kv.Match) (brought, kv.Match) {
+	var b brought
+	if !m.tiered(e, s) {
+		return b, match
+	}
+	p := m.find(e, s)
+	if p.Host < match.N+AwaitTokensMin {
+		return b, match
+	}
+	if e.info.Layout == ieg.Unified {
+		b.start = match.N / ieg.BlockTokens * ieg.BlockTokens // those cells are shared
+	}
+	b.n = p.Host - b.start
+	for _, k := range p.Blocks {
+		if k.Start >= b.start && k.Start < b.end() {
+			b.blocks = append(b.blocks, k)
+			b.bytes += k.Bytes
+		}
+	}
+	b.seconds = e.loadRate.seconds(e.bytes(ieg.CodecRaw, b.n))
+	b.saves = m.compute(e, match.N, p.Host-match.N)
+	if b.seconds >= b.saves {
+		m.kv.counts.BringsDeclined++
+		return brought{}, match
+	}
+	b.lease = m.kv.host.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, b.blocks...)
+	if match.N = b.start; match.N == 0 {
+		match.Slot = ieg.NoSlot
+	}
+	return b, match
+}
+
+// compute is the time to compute n tokens after past ones.
+func (m *Machine) compute(e *engine, past, n int32) float64 {
+	return e.profile.Speed().PrefillSeconds(past, n, e.info.StepTokens)
+}
+
+// letGo ends the lease of what is not brought after all.
+func (m *Machine) letGo(b *brought) {
+	if b.n > 0 {
+		m.kv.host.Release(b.lease)
+		*b = brought{}
+	}
+}
+
+// take adds to the batch the copy of what is brought for a sequence that was
+// given a row.
+func (m *Machine) take(e *engine, s *seq, slot ieg.Slot, b *brought) {
+	op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: b.start, N: b.n}
+	for _, k := range b.blocks {
+		op.Extents = append(op.Extents, k.Extent())
+	}
+	e.batch.Ops = append(e.batch.Ops, op)
+	e.pool.Brought(slot, b.end())
+	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: b.n, bytes: e.bytes(ieg.CodecRaw, b.n),
+		seq: s, blocks: b.blocks, lease: b.lease})
+	e.flight.copying += b.seconds
+}
+
+// credit counts from which tier a sequence's cached tokens came, and notes why.
+func (m *Machine) account(s *seq, row int32, b *brought) {
+	nvme := min(s.fetch.tokens, b.n)
+	from := [ieg.NumTiers]int32{ieg.TierDevice: row, ieg.TierHost: b.n - nvme, ieg.TierNVMe: nvme}
+	for t, n := range from {
+		m.kv.counts.Hits[t] += int64(n)
+		s.req.tiers[t] += n
+	}
+	if b.n > 0 {
+		s.req.note("tokens %d to %d brought from %s in %s; to compute them would take %s",
+			b.start, b.end(), source(nvme, b.n), span(b.seconds).Round(time.Microsecond*100), span(b.saves).Round(time.Millisecond))
+	}
+}
+
+func source(nvme, n int32) string {
+	switch nvme {
+	case 0:
+		return "host"
+	case n:
+		return "nvme"
+	}
+	return fmt.Sprintf("host and nvme (%d tokens)", nvme)
+}
+
+// note keeps a line for explain.
+func (r *request) note(format string, args ...any) {
+	if len(r.notes) < NotesMax {
+		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// want looks up what is known of a sequence that waits, so that it stays known,
+// and fetches what only the NVMe tier has if that is quicker than to compute
+// it.
+func (m *Machine) want(e *engine, s *seq) {
+	if !m.tiered(e, s) {
+		return
+	}
+	p := m.find(e, s)
+	blocks := slices.Clone(p.Blocks)
+	m.kv.host.Want(blocks, 1)
+	m.unwant(s)
+	s.wants = blocks
+	if m.kv.nvme && s.fetch.tried < FetchesMax && len(s.fetch.awaits) == 0 {
+		m.fetch(e, s, p.Host, p.N)
+	}
+}
+
+func (m *Machine) unwant(s *seq) {
+	if len(s.wants) > 0 {
+		m.kv.host.Want(s.wants, -1)
+		s.wants = nil
+	}
+}
+
+// fetch starts moves of the wanted blocks that are not in the arena, of which
+// the text has n tokens, host of them there.
+func (m *Machine) fetch(e *engine, s *seq, host, n int32) {
+	t := &m.kv
+	have := max(e.match(s).N, host)
+	if n < have+AwaitTokensMin {
+		return
+	}
+	bytes := int64(0)
+	for _, k := range s.wants {
+		if k.State == kv.HostAbsent {
+			bytes += k.Kept.Bytes
+		}
+	}
+	for _, v := range t.moves {
+		if v.kind == ieg.MoveFetch {
+			bytes += v.k.Bytes
+		}
+	}
+	seconds := t.read.seconds(bytes) + e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
+	saves := m.compute(e, have, n-have)
+	s.fetch.tried++
+	if seconds >= saves {
+		t.counts.FetchesDeclined++
+		s.req.note("%d tokens in nvme left there: to read them would take %s, to compute them %s",
+			n-have, span(seconds).Round(time.Millisecond), span(saves).Round(time.Millisecond))
+		return
+	}
+	for _, k := range s.wants {
+		if k.State == kv.HostAbsent {
+			b := k.Block
+			b.Codec, b.Bytes, b.Digest = k.Kept.Codec, k.Kept.Bytes, 0
+			if t.host.Begin(b, m.now) == nil {
+				break
+			}
+			b.Digest = k.Kept.Digest
+			k.Digest = b.Digest
+			m.move(ieg.MoveFetch, k)
+		}
+		if k.State == kv.HostFilling {
+			s.fetch.awaits = append(s.fetch.awaits, k)
+		}
+	}
+	if len(s.fetch.awaits) > 0 {
+		s.fetch.tokens = n - have
+		s.fetch.until = m.now.Add(span(saves))
+		t.fetchers = append(t.fetchers, s)
+	}
+}
+
+// arrived notes that a block is no longer on its way.
+func (s *seq) arrived(k *kv.Known) {
+	s.fetch.awaits = slices.DeleteFunc(s.fetch.awaits, func(o *kv.Known) bool { return o == k })
+}
+
+// settleFetchers forgets the sequences that await nothing.
+func (t *tiers) settleFetchers() {
+	t.fetchers = slices.DeleteFunc(t.fetchers, func(s *seq) bool { return len(s.fetch.awaits) == 0 || s.state != seqWaiting })
+}
+
+// awaitsFetch tells whether the sequence should wait for blocks on their way;
+// it stops waiting once computing would have been quicker.
+func (m *Machine) awaitsFetch(s *seq) bool {
+	if len(s.fetch.awaits) == 0 {
+		return false
+	}
+	if m.now < s.fetch.until {
+		return true
+	}
+	m.kv.counts.FetchesLate++
+	s.req.note("nvme was slower than computing: gave up waiting for %d blocks", len(s.fetch.awaits))
+	s.fetch.awaits, s.fetch.tokens, s.fetch.tried = nil, 0, FetchesMax
+	m.kv.settleFetchers()
+	return false
+}
+
+// forgetWaits ends what a sequence awaited: it runs, or is finished.
+func (m *Machine) forgetWaits(s *seq) {
+	if m.kv.host == nil {
+		return
+	}
+	s.fetch.awaits = nil
+	m.kv.settleFetchers()
+	m.unwant(s)
+}
+
+// promise enters what the NVMe tier has of a new request's prompt; the caller
+// gives up the blocks returned once the sequences want them.
+func (m *Machine) promise(spec *ieg.Request) []*kv.Known {
+	if m.kv.host == nil || len(spec.Stored.Blocks) == 0 {
+		return nil
+	}
+	return m.kv.host.Promise(spec.Stored)
+}

@@ -1,0 +1,97 @@
+package kernel
+
+import (
+	"fmt"
+
+	"ieg"
+	"ieg/memory/kv"
+)
+
+// restoreHost makes the tiers below the device of a snapshot.
+func (m *Machine) restoreHost(s *SavedKV) error {
+	t := &m.kv
+	t.spec, t.nvme, t.why, t.next, t.expiry = s.Spec, s.NVMe, s.Why, s.Next, s.Expiry
+	t.read, t.write, t.counts = rate(s.Read), rate(s.Write), s.Counts
+	if s.Host == nil {
+		return nil
+	}
+	var err error
+	if t.host, err = kv.FromLedger(*s.Host); err != nil {
+		return err
+	}
+	for q := range s.Dirty {
+		for _, h := range s.Dirty[q] {
+			if k := t.host.Get(h); k != nil {
+				t.dirty[q] = append(t.dirty[q], k)
+			}
+		}
+	}
+	for _, v := range s.Moves {
+		k := t.host.Get(v.Block)
+		if k == nil {
+			return fmt.Errorf("move %d is of block %s, which is unknown", v.ID, v.Block)
+		}
+		t.moves = append(t.moves, &move{id: v.ID, kind: v.Kind, k: k, lease: v.Lease})
+	}
+	return nil
+}
+
+// pick finds blocks by their names.
+func (m *Machine) pick(names []ieg.BlockHash) (blocks []*kv.Known, err error) {
+	for _, h := range names {
+		if m.kv.host == nil || m.kv.host.Get(h) == nil {
+			return nil, fmt.Errorf("block %s is unknown", h)
+		}
+		blocks = append(blocks, m.kv.host.Get(h))
+	}
+	return blocks, nil
+}
+
+// restoreWaits gives a sequence back what it wants and awaits.
+func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
+	if n.wants, err = m.pick(s.Wants); err != nil {
+		return err
+	}
+	if len(n.wants) > 0 {
+		m.kv.host.Want(n.wants, 1)
+	}
+	n.fetch = fetching{until: s.Until, tried: s.Tried, tokens: s.Tokens}
+	n.fetch.awaits, err = m.pick(s.Awaits)
+	return err
+}
+
+func (m *Machine) restoreSaving(s *SavedSaving) (*saving, error) {
+	if s == nil {
+		return nil, nil
+	}
+	k, err := m.pick([]ieg.BlockHash{s.Block})
+	if err != nil {
+		return nil, err
+	}
+	return &saving{k: k[0], slot: s.Slot, done: s.Done, lease: s.Lease}, nil
+}
+
+// restoreCopies gives an engine back what it is copying.
+func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*seq) (err error) {
+	if e.saving, err = m.restoreSaving(s.Saving); err != nil {
+		return err
+	}
+	e.flight.copying = s.Flight.Copying
+	for _, c := range s.Flight.Copies {
+		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, lease: c.Lease, seq: known[c.Seq]}
+		if f.blocks, err = m.pick(c.Blocks); err != nil {
+			return err
+		}
+		if f.save, err = m.restoreSaving(c.Save); err != nil {
+			return err
+		}
+		if f.save == nil && f.seq == nil {
+			return fmt.Errorf("a copy for sequence %d, which is unknown", c.Seq)
+		}
+		if f.save != nil && s.Saving != nil && c.Save.Block == s.Saving.Block {
+			f.save = e.saving // one block, two views of it
+		}
+		e.flight.copies = append(e.flight.copies, f)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package kernel
+
+import (
+	"slices"
+
+	"ieg"
+	"ieg/memory/kv"
+)
+
+// saving is a block that is being copied from a row to the arena.
+type saving struct {
+	k     *kv.Known
+	slot  ieg.Slot
+	done  int32 // its first tokens that were copied
+	lease kv.LeaseID
+}
+
+// flown is a copy in flight: a part of a saving, or what was brought for a
+// sequence.
+type flown struct {
+	op     int32
+	n      int32
+	bytes  int64
+	save   *saving
+	seq    *seq
+	blocks []*kv.Known
+	lease  kv.LeaseID
+}
+
+// down adds copies of what is not saved to the batch: as many pieces as the
+// step's share of time allows, or, without other work, a short step of them.
+func (m *Machine) down(e *engine) {
+	if !m.below(e) {
+		return
+	}
+	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
+	room := IdleCopy.Seconds()
+	working := len(e.batch.Work) > 0
+	if working {
+		step := e.profile.Speed().Step(e.flight.load)
+		e.credit = min(e.credit+m.cfg.KV.SaveShare*step, max(CopyMax.Seconds(), piece))
+		room = e.credit
+	}
+	for room >= piece || !working && room > 0 {
+		if e.saving == nil && !m.nextSave(e) {
+			break
+		}
+		sv := e.saving
+		pieces := max(int32(room/piece), 1)
+		n := min(pieces*ieg.PieceTokens, sv.k.N()-sv.done)
+		m.save(e, sv, n)
+		if e.saving = sv; sv.done == sv.k.N() {
+			e.saving = nil
+		}
+		used := e.saveRate.seconds(e.bytes(ieg.CodecRaw, n))
+		room -= used
+		if working {
+			e.credit = max(e.credit-used, 0)
+		}
+		if e.saving != nil {
+			break // one op of a block in a batch
+		}
+	}
+}
+
+// save adds the copy of the next n tokens of a saving to the batch.
+func (m *Machine) save(e *engine, sv *saving, n int32) {
+	ext := sv.k.Extent()
+	e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: n, Extents: []ieg.Extent{ext}})
+	bytes := e.bytes(ieg.CodecRaw, n)
+	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: n, bytes: bytes, save: sv})
+	e.flight.copying += e.saveRate.seconds(bytes)
+	sv.done += n
+}
+
+// savable tells whether a row holds what could be copied down.
+func (m *Machine) savable(e *engine) bool {
+	if !m.below(e) || e.saveBlocked {
+		return false
+	}
+	if e.saving != nil {
+		return true
+	}
+	for i := range e.pool.Slots() {
+		if _, n := e.pool.Unsaved(ieg.Slot(i), e.pool.Row(ieg.Slot(i)).Owner == 0); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nextSave begins with the next block: of idle rows first, the least recently
+// used before others, since they will be overwritten; then of running ones.
+func (m *Machine) nextSave(e *engine) bool {
+	for !e.saveBlocked {
+		best := ieg.NoSlot
+		for i := range e.pool.Slots() {
+			s := ieg.Slot(i)
+			r := e.pool.Row(s)
+			if _, n := e.pool.Unsaved(s, r.Owner == 0); n == 0 {
+				continue
+			}
+			if b := best; b == ieg.NoSlot || (r.Owner == 0) != (e.pool.Row(b).Owner == 0) && r.Owner == 0 ||
+				(r.Owner == 0) == (e.pool.Row(b).Owner == 0) && r.Used < e.pool.Row(b).Used {
+				best = s
+			}
+		}
+		if best == ieg.NoSlot {
+			return false
+		}
+		if sv := m.beginSave(e, best); sv != nil {
+			e.saving = sv
+			return true
+		}
+	}
+	return false
+}
+
+// beginSave makes room in the arena for the next unsaved block of a row. Nil:
+// there is nothing to be done for it, or no room (saveBlocked).
+func (m *Machine) beginSave(e *engine, slot ieg.Slot) *saving {
+	h, row := m.kv.host, e.pool.Row(slot)
+	start, n := e.pool.Unsaved(slot, true)
+	chain := e.pool.Chain(slot)
+	parent := row.Root
+	if i := start / ieg.BlockTokens; i > 0 {
+		parent = chain[i-1]
+		if k := h.Get(parent); k == nil || k.State == kv.HostAbsent && !k.Disk {
+			row.Saved = row.Computed // what it follows was given up: so is this
+			return nil
+		}
+	}
+	tokens := row.Tokens[start : start+n]
+	b := ieg.Block{Parent: parent, Root: row.Root, Start: start, Codec: m.codec(e)}
+	b.Bytes = e.bytes(b.Codec, n)
+	if n == ieg.BlockTokens {
+		b.Hash = chain[start/ieg.BlockTokens]
+	} else {
+		b.Hash = kv.Name(parent, tokens)
+	}
+	if k := h.Get(b.Hash); k != nil && (k.State != kv.HostAbsent || k.Disk) {
+		row.Saved = start + n
+		return nil
+	}
+	b.Tokens = slices.Clone(tokens)
+	m.price(e)
+	k := h.Begin(b, m.now)
+	if k == nil {
+		m.kv.counts.SavesRefused++
+		e.saveBlocked = true
+		return nil
+	}
+	row.Saved = start + n
+	return &saving{k: k, slot: slot, lease: h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, k)}
+}
+
+// rescue copies all that is not saved of a row, of which only the first keep
+// tokens will stay, with this batch.
+func (m *Machine) rescue(e *engine, slot ieg.Slot, keep int32) {
+	if !m.below(e) {
+		return
+	}
+	if sv := e.saving; sv != nil && sv.slot == slot && sv.k.Start+sv.k.N() > keep {
+		m.save(e, sv, sv.k.N()-sv.done)
+		e.saving = nil
+	}
+	for !e.saveBlocked {
+		row := e.pool.Row(slot)
+		if _, n := e.pool.Unsaved(slot, true); n < RescueTokensMin || row.Computed <= keep {
+			return
+		}
+		if sv := m.beginSave(e, slot); sv != nil {
+			m.save(e, sv, sv.k.N())
+		}
+	}
+}
+
+// evict empties the least recently used idle row other than keep, after what it
+// holds was saved.
+func (m *Machine) evict(e *engine, keep ieg.Slot) bool {
+	if s := e.pool.OldestBut(keep); s != ieg.NoSlot {
+		m.rescue(e, s, 0)
+	}
+	ops, ok := e.pool.Evict(keep, e.batch.Ops)
+	e.batch.Ops = ops
+	return ok
+}
+
+// copied takes in what a step tells of its copies, and returns the sequences
+// for which what was brought is not what it should be.
+func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
+	for _, f := range e.flight.copies {
+		i := slices.IndexFunc(d.Copies, func(c ieg.CopyDone) bool { return c.Op == f.op })
+		var c *ieg.CopyDone
+		if i >= 0 {
+			c = &d.Copies[i]
+		}
+		if f.save != nil {
+			m.saved(e, &f, c)
+			continue
+		}
+		m.kv.host.Release(f.lease)
+		switch {
+		case c == nil:
+			bad = append(bad, f.seq)
+		case c.Bad > 0:
+			m.kv.counts.Corrupt++
+			m.discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
+			bad = append(bad, f.seq)
+		default:
+			e.loadRate.observe(f.bytes, c.Took)
+			m.kv.counts.Loads++
+			m.kv.counts.LoadedBytes += f.bytes
+		}
+	}
+	clear(e.flight.copies)
+	e.flight.copies = e.flight.copies[:0]
+	return bad
+}
+
+// saved takes in the end of a part of a saving; c is nil if it was not done.
+func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
+	sv := f.save
+	if c == nil {
+		m.abandon(e, sv)
+		return
+	}
+	e.saveRate.observe(f.bytes, c.Took)
+	if c.Took > m.kv.counts.LongestCopy {
+		m.kv.counts.LongestCopy = c.Took
+	}
+	sv.k.Digest = c.Digest
+	if sv.k.State != kv.HostFilling || sv.done < sv.k.N() || e.saving == sv {
+		return
+	}
+	m.kv.counts.Saves++
+	m.kv.counts.SavedBytes += sv.k.Bytes
+	m.kv.host.Release(sv.lease)
+	m.kv.host.Fill(sv.k, c.Digest, m.now)
+	m.store(sv.k)
+}
+
+// abandon gives up a saving; its row may try again.
+func (m *Machine) abandon(e *engine, sv *saving) {
+	if e.saving == sv {
+		e.saving = nil
+	}
+	if sv.k.State != kv.HostFilling {
+		return
+	}
+	m.kv.host.Release(sv.lease)
+	if e.pool != nil {
+		row := e.pool.Row(sv.slot)
+		row.Saved = min(row.Saved, sv.k.Start)
+	}
+	m.kv.host.Abandon(sv.k)
+}
+
+// dropCopies gives up all that an incarnation was copying: it is gone.
+func (m *Machine) dropCopies(e *engine) {
+	if m.kv.host == nil {
+		return
+	}
+	for _, f := range e.flight.copies {
+		if f.save != nil {
+			m.abandon(e, f.save)
+		} else {
+			m.kv.host.Release(f.lease)
+		}
+	}
+	e.flight.copies = nil
+	if e.saving != nil {
+		m.abandon(e, e.saving)
+	}
+}

@@ -1,0 +1,289 @@
+package kernel
+
+import (
+	"time"
+
+	"ieg"
+	"ieg/kernel/sched"
+	"ieg/memory/kv"
+)
+
+// The tiers below the device. The arena (host) is the machine's own ledger:
+// which block lies on which pages is decided here. The NVMe tier keeps its own
+// index; what it has of a text comes with the request, as a hint.
+
+// KVConfig holds the choices for KV below the device.
+type KVConfig struct {
+	// Policy says which block gives way in the arena.
+	Policy kv.Policy
+	// HostCodec is ieg.CompressNone or CompressINT8; CompressAuto is none: what
+	// the arena saves in bytes it would cost in the engine's time.
+	HostCodec string
+	// SaveShare is the part of a step's time that copies down may take.
+	SaveShare float64
+	// Moves is the most moves to the NVMe tier in flight.
+	Moves int
+}
+
+// tiers is the machine's view of what lies below the device.
+type tiers struct {
+	host   *kv.Host // nil: no arena
+	spec   HostUp
+	nvme   bool
+	why    string // why not
+	dirty  [2][]*kv.Known
+	moves  []*move
+	next   ieg.MoveID
+	expiry ieg.Time // of the lease that ends next
+	path   kv.Path  // scratch
+	read   rate     // of the NVMe tier
+	write  rate
+	counts ieg.KVCounts
+	// fetchers are waiting sequences that await blocks.
+	fetchers []*seq
+}
+
+// move is a block on its way to or from the NVMe tier.
+type move struct {
+	id    ieg.MoveID
+	kind  ieg.MoveKind
+	k     *kv.Known
+	lease kv.LeaseID
+}
+
+// rate is a measured speed in bytes a second.
+type rate float64
+
+// observe folds a measurement in. Small ones say more of latency than speed.
+func (r *rate) observe(bytes int64, took time.Duration) {
+	if took <= 0 || bytes <= 0 {
+		return
+	}
+	v := float64(bytes) / took.Seconds()
+	*r += rate(RateGain * (v - float64(*r)))
+}
+
+func (r rate) seconds(bytes int64) float64 { return float64(bytes) / float64(r) }
+
+func (m *Machine) hostUp(ev HostUp) {
+	if m.kv.host != nil {
+		panic("kernel: the arena is there twice")
+	}
+	m.kv.spec = ev
+	m.kv.host = kv.NewHost(kv.HostConfig{Pages: ev.Pages, PageBytes: ev.PageBytes, Policy: m.cfg.KV.Policy})
+}
+
+// nvmeUp begins to use the NVMe tier; what it lacks is copied down.
+func (m *Machine) nvmeUp() {
+	t := &m.kv
+	t.nvme, t.why = true, ""
+	if t.host != nil {
+		t.host.Each(m.store)
+	}
+}
+
+func (m *Machine) nvmeDown(why string) {
+	m.kv.nvme, m.kv.why = false, why
+	m.kv.dirty[0], m.kv.dirty[1] = nil, nil
+}
+
+// store queues a resident block for the NVMe tier.
+func (m *Machine) store(k *kv.Known) {
+	if t := &m.kv; t.nvme && !k.Disk && !k.Storing {
+		q := 0
+		if !k.Full() {
+			q = 1 // it may be superfluous soon
+		}
+		t.dirty[q] = append(t.dirty[q], k)
+	}
+}
+
+// pump starts moves to the NVMe tier while there is room for them.
+func (m *Machine) pump() {
+	t := &m.kv
+	if t.host == nil || !t.nvme {
+		return
+	}
+	for q := range t.dirty {
+		for len(t.dirty[q]) > 0 && t.inFlight(ieg.MoveStore) < m.cfg.KV.Moves {
+			k := t.dirty[q][0]
+			t.dirty[q] = t.dirty[q][1:]
+			if t.host.Get(k.Hash) == k && k.State == kv.HostResident && !k.Disk && !k.Storing {
+				k.Storing = true
+				m.move(ieg.MoveStore, k)
+			}
+		}
+	}
+}
+
+func (t *tiers) inFlight(kind ieg.MoveKind) (n int) {
+	for _, v := range t.moves {
+		if v.kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// move starts a move of a block whose pages are there.
+func (m *Machine) move(kind ieg.MoveKind, k *kv.Known) {
+	t := &m.kv
+	t.next++
+	v := &move{id: t.next, kind: kind, k: k}
+	v.lease = t.host.Hold(kv.LeaseMove, uint64(t.next), 0, ieg.Never, k)
+	t.moves = append(t.moves, v)
+	m.ready.Moves = append(m.ready.Moves, ieg.Move{ID: v.id, Kind: kind, Block: k.Block, Pages: k.Pages})
+}
+
+// moveDone takes in the end of a move.
+func (m *Machine) moveDone(d *ieg.MoveDone) {
+	t := &m.kv
+	i := 0
+	for i < len(t.moves) && t.moves[i].id != d.ID {
+		i++
+	}
+	if i == len(t.moves) {
+		return
+	}
+	v := t.moves[i]
+	t.moves = append(t.moves[:i], t.moves[i+1:]...)
+	t.host.Release(v.lease)
+	if v.kind == ieg.MoveStore {
+		m.stored(v.k, d)
+	} else {
+		m.fetched(v.k, d)
+	}
+	m.roomier()
+}
+
+// roomier lets engines try again what the arena had no room for.
+func (m *Machine) roomier() {
+	for _, e := range m.engines {
+		e.saveBlocked = false
+	}
+}
+
+func (m *Machine) stored(k *kv.Known, d *ieg.MoveDone) {
+	t := &m.kv
+	k.Storing = false
+	switch {
+	case d.Err == "":
+		t.write.observe(d.Bytes, d.Took)
+		t.counts.Stores++
+		t.counts.StoredBytes += d.Bytes
+		t.host.OnDisk(k, kv.Kept{Codec: d.Codec, Bytes: d.Bytes, Digest: d.Digest})
+	case d.Gone:
+		t.counts.Corrupt++
+		m.discard(k)
+	default:
+		t.counts.StoresRefused++
+	}
+}
+
+func (m *Machine) fetched(k *kv.Known, d *ieg.MoveDone) {
+	t := &m.kv
+	if d.Err == "" {
+		t.read.observe(k.Bytes, d.Took)
+		t.counts.Fetches++
+		t.counts.FetchedBytes += k.Bytes
+		t.host.Fill(k, k.Kept.Digest, m.now)
+	} else {
+		t.counts.FetchesFailed++
+		if d.Gone {
+			k.Disk = false
+		}
+		t.host.Abandon(k)
+	}
+	for _, s := range t.fetchers {
+		s.arrived(k)
+		if len(s.fetch.awaits) == 0 {
+			m.interrupt(s.req.engine)
+		}
+	}
+	t.settleFetchers()
+}
+
+// discard takes a block whose bytes are wrong out of the arena.
+func (m *Machine) discard(k *kv.Known) {
+	if k.State == kv.HostResident && !k.Held() {
+		m.kv.host.Evict(k)
+	}
+}
+
+// expire ends the leases whose time has come.
+func (m *Machine) expire() {
+	if t := &m.kv; m.now >= t.expiry {
+		t.expiry = t.host.Expire(m.now)
+		m.roomier()
+	}
+}
+
+// control does what a person asks.
+func (m *Machine) control(ev KVControl) {
+	t := &m.kv
+	if t.host == nil {
+		return
+	}
+	switch ev.Kind {
+	case KVDrop:
+		t.host.DropRoot(ev.Hash)
+	case KVDropAll:
+		t.host.DropRoot(ieg.BlockHash{})
+	case KVPin:
+		if k := t.host.Get(ev.Hash); k != nil {
+			t.host.Hold(kv.LeasePin, 0, 0, ev.Until, k.Line()...)
+			t.expiry = min(t.expiry, ev.Until)
+		}
+	case KVUnpin:
+		if k := t.host.Get(ev.Hash); k != nil {
+			t.host.Unpin(k)
+		}
+	}
+	m.roomier()
+}
+
+// bytes is the size of n tokens of an engine's KV under a codec.
+func (e *engine) bytes(c ieg.Codec, n int32) int64 {
+	raw := int64(n) * e.info.KVToken
+	if c == ieg.CodecINT8 {
+		return raw / 128 * 66
+	}
+	return raw
+}
+
+// codec is how the engine's blocks are kept in the arena.
+func (m *Machine) codec(e *engine) ieg.Codec {
+	if m.cfg.KV.HostCodec == ieg.CompressINT8 && e.info.KVINT8 {
+		return ieg.CodecINT8
+	}
+	return ieg.CodecRaw
+}
+
+// below tells whether the engine's KV can be kept below its device.
+func (m *Machine) below(e *engine) bool {
+	return m.kv.host != nil && e.pool != nil && e.info.KVToken > 0
+}
+
+// price tells the ledger what a lost copy costs at the engine's speed.
+func (m *Machine) price(e *engine) {
+	s := e.profile.Speed()
+	m.kv.host.SetRates(kv.Rates{Token: s.Prefill, Pair: s.Attended, Byte: 1 / float64(m.kv.read)})
+}
+
+// span turns seconds into a duration.
+func span(seconds float64) time.Duration { return sched.Seconds(seconds) }
+
+// Flushed tells that nothing waits to be copied below the device or to the
+// NVMe tier.
+func (m *Machine) Flushed() bool {
+	t := &m.kv
+	if t.host == nil {
+		return true
+	}
+	for _, e := range m.engines {
+		if e.pool != nil && !e.doomed && (m.savable(e) || len(e.flight.copies) > 0) {
+			return false
+		}
+	}
+	return len(t.moves)+len(t.dirty[0])+len(t.dirty[1]) == 0
+}

@@ -1,0 +1,57 @@
+package kv
+
+import "ieg"
+
+// SetRoot says what the blocks of a row follow. Under another root than before
+// nothing of the row has been saved.
+func (p *Pool) SetRoot(s ieg.Slot, root ieg.BlockHash) {
+	if r := &p.rows[s]; r.Root != root {
+		r.Root, r.Saved, r.chain = root, 0, r.chain[:0]
+	}
+}
+
+// Chain names the full blocks that the row has computed.
+func (p *Pool) Chain(s ieg.Slot) []ieg.BlockHash {
+	r := &p.rows[s]
+	r.chain = Names(r.chain, r.Root, r.Tokens[:r.Computed])
+	return r.chain
+}
+
+// cutNames forgets what was known of tokens from n on.
+func (r *Row) cutNames(n int32) {
+	r.Saved = min(r.Saved, n)
+	if k := int(n / ieg.BlockTokens); len(r.chain) > k {
+		r.chain = r.chain[:k]
+	}
+}
+
+// Unsaved is the next range of a row to be copied below the device: the rest
+// of its first block that is not saved. A block that is still growing comes
+// last, and only with tails. n is 0 if there is none.
+func (p *Pool) Unsaved(s ieg.Slot, tails bool) (start, n int32) {
+	r := &p.rows[s]
+	if r.Root == (ieg.BlockHash{}) || r.Saved >= r.Computed {
+		return 0, 0
+	}
+	start = r.Saved / ieg.BlockTokens * ieg.BlockTokens
+	n = min(r.Computed-start, ieg.BlockTokens)
+	if n < ieg.BlockTokens && !tails {
+		return 0, 0
+	}
+	return start, n
+}
+
+// Brought makes the first n tokens of an owned row computed: they were copied
+// from below the device.
+func (p *Pool) Brought(s ieg.Slot, n int32) {
+	r := &p.rows[s]
+	p.grow(r, n-r.Computed)
+	r.Computed, r.Saved = n, n
+}
+
+// Lost empties an owned row: its content is not what it should be.
+func (p *Pool) Lost(s ieg.Slot) {
+	tokens := p.rows[s].Tokens
+	p.trim(s, 0)
+	p.rows[s].Tokens = tokens
+}
