@@ -1,0 +1,185 @@
+package nvme
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"ieg/memory/tier"
+)
+
+// schema says what wrote a folder. A change of any encoding changes it.
+const schema = "ieg kv blocks 1\n"
+
+// folder is the place of a store, locked.
+type folder struct {
+	dir  string
+	lock *os.File
+}
+
+var (
+	extentName = regexp.MustCompile(`^[0-9a-f]{16}\.kv$`)
+	oldName    = regexp.MustCompile(`^old-[0-9]+$`)
+)
+
+func (d *folder) path(name ...string) string {
+	return filepath.Join(append([]string{d.dir}, name...)...)
+}
+
+func (d *folder) extent(id uint64) string {
+	return d.path("extents", fmt.Sprintf("%016x.kv", id))
+}
+
+// openFolder makes the folder, locks it and moves aside what another schema
+// left.
+func openFolder(dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, err
+	}
+	d := &folder{dir: dir}
+	var err error
+	if d.lock, err = os.OpenFile(d.path("lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, err
+	}
+	err = again(func() error { return unix.Flock(int(d.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: %s", tier.ErrLocked, dir)
+	}
+	if err == nil {
+		err = d.adopt()
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.lock.Close())
+	}
+	return d, nil
+}
+
+func (d *folder) close() error { return d.lock.Close() }
+
+// adopt leaves a folder of this schema.
+func (d *folder) adopt() error {
+	was, err := os.ReadFile(d.path("schema"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := d.unclaimed(); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case string(was) == schema:
+		return d.makeFolders()
+	default:
+		if err := d.setAside("index", "extents"); err != nil {
+			return err
+		}
+	}
+	// Last: until the new word is there the old one says to begin again.
+	if err := d.write("schema", []byte(schema)); err != nil {
+		return err
+	}
+	return d.makeFolders()
+}
+
+// unclaimed refuses a folder in which others use our names.
+func (d *folder) unclaimed() error {
+	for _, name := range []string{"index", "extents"} {
+		if _, err := os.Lstat(d.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there, but not the file schema: the folder is not ours", d.path(name))
+		}
+	}
+	return nil
+}
+
+func (d *folder) makeFolders() error {
+	for _, name := range []string{"index", "extents"} {
+		if err := os.Mkdir(d.path(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return syncDir(d.dir)
+}
+
+// setAside moves what is named to a folder that removeOld removes.
+func (d *folder) setAside(names ...string) error {
+	for n := 0; ; n++ {
+		old := d.path("old-" + strconv.Itoa(n))
+		err := os.Mkdir(old, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			err := os.Rename(d.path(name), filepath.Join(old, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return syncDir(d.dir)
+	}
+}
+
+// removeOld removes what was set aside.
+func (d *folder) removeOld() error {
+	list, err := os.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		if oldName.MatchString(f.Name()) && f.IsDir() {
+			err = errors.Join(err, os.RemoveAll(d.path(f.Name())))
+		}
+	}
+	return err
+}
+
+// write makes a small file, whole or not at all.
+func (d *folder) write(name string, text []byte) error {
+	tmp := d.path(name + ".new")
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, d.path(name)); err != nil {
+		return err
+	}
+	return syncDir(d.dir)
+}
+
+// attempt counts an opening of the index and tells whether too many before it
+// did not return: then the index itself ends the process.
+func (d *folder) attempt() (tooMany bool, err error) {
+	was, err := os.ReadFile(d.path("opening"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if len(was) >= openAttempts {
+		was, tooMany = nil, true
+	}
+	return tooMany, os.WriteFile(d.path("opening"), append(bytes.Clone(was), '.'), 0o600)
+}
+
+func (d *folder) attempted() error { return os.Remove(d.path("opening")) }
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,103 @@
+package nvme
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"ieg/memory/tier"
+)
+
+// disk is the size of the disk and what is free on it for us, in bytes.
+func (d *folder) disk() (size, free int64, err error) {
+	var st unix.Statfs_t
+	err = again(func() error { return unix.Statfs(d.dir, &st) })
+	return int64(st.Blocks) * st.Bsize, int64(st.Bavail) * st.Bsize, err
+}
+
+// defaultReserve is the free disk that is kept of a disk of that size.
+func defaultReserve(size int64) int64 {
+	return max(MinReserve, min(ReserveBytes, size/reserveShare))
+}
+
+// full tells an error that more room would have prevented.
+func full(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
+// room refuses what would leave less than keep free, or exceed the budget.
+func (s *Store) room(need, keep int64) error {
+	_, free, err := s.dir.disk()
+	if err != nil {
+		return s.fail(err)
+	}
+	if free-need < keep {
+		return fmt.Errorf("%w: %d bytes are free, %d are wanted and %d kept", tier.ErrFull, free, need, keep)
+	}
+	if size := s.cfg.Size; size > 0 && s.taken()+need > size {
+		return fmt.Errorf("%w: %d of %d bytes are taken, %d are wanted", tier.ErrFull, s.taken(), size, need)
+	}
+	return nil
+}
+
+// roomToPut is room after dead files went, if that is what it takes.
+func (s *Store) roomToPut(need int64) error {
+	err := s.room(need, s.cfg.Reserve)
+	if !errors.Is(err, tier.ErrFull) {
+		return err
+	}
+	s.pressed.Store(true)
+	s.wake()
+	if err := s.removeDead(); err != nil {
+		return err
+	}
+	return s.room(need, s.cfg.Reserve)
+}
+
+// roomToDelete gives up the ballast when the index could not be written.
+func (s *Store) roomToDelete() error {
+	_, free, err := s.dir.disk()
+	if err != nil {
+		return s.fail(err)
+	}
+	if free >= deleteRoom {
+		return nil
+	}
+	if err := s.dropBallast(); err != nil {
+		return s.fail(err)
+	}
+	if _, free, err = s.dir.disk(); err != nil {
+		return s.fail(err)
+	}
+	if free < deleteRoom {
+		return fmt.Errorf("%w: %d bytes are free, a delete wants %d", tier.ErrFull, free, int64(deleteRoom))
+	}
+	return nil
+}
+
+func (s *Store) dropBallast() error {
+	s.ballast.Store(0)
+	if err := os.Remove(s.dir.path("ballast")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// makeBallast takes the ballast if there is plenty; without it the store does
+// as well until the disk is full.
+func (s *Store) makeBallast() {
+	_, free, err := s.dir.disk()
+	if err != nil || s.ballast.Load() > 0 || free < s.cfg.Reserve+ballastBytes {
+		return
+	}
+	f, err := os.OpenFile(s.dir.path("ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if again(func() error { return unix.Fallocate(int(f.Fd()), 0, 0, ballastBytes) }) == nil {
+		s.ballast.Store(ballastBytes)
+	}
+}
