@@ -2,6 +2,7 @@ package llamax
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/ebitengine/purego"
 )
@@ -9,7 +10,7 @@ import (
 // Lib holds the addresses of the C functions.
 type Lib struct {
 	version, tokenize, getLogits, setAbort uintptr
-	strlen                                 uintptr
+	strlen, tensorGet                      uintptr
 }
 
 // Open looks up the functions in the library file, which the binding has
@@ -29,6 +30,13 @@ func Open(file string) (*Lib, error) {
 		if *at, err = purego.Dlsym(h, name); err != nil {
 			return nil, fmt.Errorf("%s has no %s: it is of another version", file, name)
 		}
+	}
+	base := filepath.Join(filepath.Dir(file), "libggml-base.so")
+	if h, err = purego.Dlopen(base, purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+		return nil, fmt.Errorf("open %s: %w", base, err)
+	}
+	if l.tensorGet, err = purego.Dlsym(h, "ggml_backend_tensor_get"); err != nil {
+		return nil, fmt.Errorf("%s has no ggml_backend_tensor_get: it is of another version", base)
 	}
 	if l.strlen, err = purego.Dlsym(purego.RTLD_DEFAULT, "strlen"); err != nil {
 		return nil, fmt.Errorf("look up strlen: %w", err)

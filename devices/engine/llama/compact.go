@@ -7,7 +7,7 @@ import "ieg"
 // keeps its number; its stream is exchanged with an idle one's. At most one
 // move is made a step, and only if it pays soon.
 func (r *Runner) compact(work []ieg.Work) error {
-	if r.gen.shape.layout != ieg.Streams || !r.gen.shape.flash || r.slots.deferred || len(r.order) < 2 {
+	if r.gen.shape.layout != ieg.Streams || !r.gen.shape.flash || r.slots.deferred || r.slots.pruned || len(r.order) < 2 {
 		return nil
 	}
 	from, to, gaps := r.move(work)

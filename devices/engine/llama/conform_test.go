@@ -14,9 +14,10 @@ func TestConformance(t *testing.T) {
 	spec.Embedding = true
 	for _, y := range []string{"unified", "streams"} {
 		t.Run(y, func(t *testing.T) {
-			spec.Layout = y
+			a := enginetest.Memory()
+			spec.Layout, spec.Context, spec.Arena = y, 1024, a
 			r := start(t, spec)
-			enginetest.Run(t, enginetest.Options{Embedding: true}, func(testing.TB) engine.Runner { return r })
+			enginetest.Run(t, enginetest.Options{Embedding: true, Arena: a}, func(testing.TB) engine.Runner { return r })
 		})
 	}
 }

@@ -24,6 +24,9 @@ type shape struct {
 	device     bool // another device than the CPU computes
 	pooling    yz.PoolingType
 	embed      bool
+	// spare sequences beside the slots, in the unified layout.
+	spare int32
+	watch *llamax.Watch // of the first decodes, or nil
 }
 
 // engineContext is a context of the library with its threads and its batch.
@@ -40,7 +43,7 @@ type engineContext struct {
 // newContext builds a context; its abort flag is shared by all of an engine.
 func newContext(lib *library, model yz.Model, s shape, abort *llamax.Flag) (*engineContext, error) {
 	p := yz.ContextDefaultParams()
-	p.NCtx, p.NSeqMax = uint32(s.cells), uint32(s.slots)
+	p.NCtx, p.NSeqMax = uint32(s.cells), uint32(s.slots+s.spare)
 	p.NBatch, p.NUbatch = uint32(s.batch), uint32(s.ubatch)
 	p.NThreads, p.NThreadsBatch = int32(s.threads), int32(s.threads)
 	p.TypeK, p.TypeV = s.kv, s.kv
@@ -56,7 +59,10 @@ func newContext(lib *library, model yz.Model, s shape, abort *llamax.Flag) (*eng
 		p.Embeddings, p.PoolingType = 1, s.pooling
 	} else {
 		// Rows of logits are reserved for one token of each slot only.
-		p.NOutputsMax = uint32(s.slots)
+		p.NOutputsMax = p.NSeqMax
+	}
+	if s.watch != nil {
+		p.CbEval, p.CbEvalUserData = s.watch.Callback()
 	}
 	lib.log.Take()
 	c := &engineContext{lib: lib, shape: s, abort: abort, batch: newBatch(int(s.batch))}
@@ -138,6 +144,17 @@ func (c *engineContext) held(slot int32) int32 {
 		return 0
 	}
 	return int32(p) + 1
+}
+
+// export writes the library's state of a sequence into buf, which may be nil
+// or too small.
+func (c *engineContext) export(seq int32, buf []byte) ([]byte, error) {
+	size := yz.StateSeqGetSize(c.ctx, yz.SeqId(seq))
+	buf = sized(buf, int(size))
+	if got := yz.StateSeqGetData(c.ctx, buf, yz.SeqId(seq)); got != size {
+		return buf, fmt.Errorf("exported %d of %d bytes", got, size)
+	}
+	return buf, nil
 }
 
 // batch is a llama_batch in Go memory, one sequence a row.

@@ -109,6 +109,25 @@ const (
 	keepBlobBytes = 32 << 20
 )
 
+// Limits of copies between the slots and the arena.
+const (
+	// joiners is the number of goroutines that join a load's extents when they
+	// are more than joinAlone bytes.
+	joiners   = 2
+	joinAlone = 4 << 20
+	// keepStateBytes is the largest state whose memory is kept for the next
+	// load: to fill new memory takes five times as long and more.
+	keepStateBytes = 96 << 20
+	// packBytes is what int8 packs at least: 64 elements of two bytes.
+	packBytes = 128
+	// maxRowBytes bounds the K or V of a token in one layer.
+	maxRowBytes = 1 << 24
+	// learnTokens tokens are computed at load to find and prove the rows, the
+	// first learnFirst of them with the library's operations watched.
+	learnTokens = 20
+	learnFirst  = 4
+)
+
 // copyRate, exportRate and importRate are the speeds, in bytes a second, by
 // which the ways of copying KV between streams are compared. They were
 // measured on one core; only their ratio matters.

@@ -196,6 +196,9 @@ func (l *loading) contexts(ctx context.Context, r *Runner) error {
 			return err
 		}
 	}
+	if !m.Generative {
+		l.info.KVNote = "the model keeps no KV"
+	}
 	if m.Embedding {
 		if m.Pooling == "" {
 			m.Pooling = "last"
@@ -217,15 +220,15 @@ func (l *loading) generation(ctx context.Context, r *Runner, tokenBytes int64) e
 	if l.size, err = size(l.spec, m, tokenBytes, budget(l.spec, l.dev)); err != nil {
 		return err
 	}
-	s, err := l.choose(ctx, r)
+	l.info.KVNote = l.noTiers()
+	s, err := l.layOut(ctx, r)
+	if err != nil && ctx.Err() == nil && l.tiers() && l.spec.FlashAttn != "on" {
+		l.info.KVNote = "blocks need flash attention: " + err.Error()
+		s, err = l.layOut(ctx, r)
+	}
 	if err != nil {
 		return err
 	}
-	l.lib.log.Sums()
-	if r.gen, err = newContext(l.lib, l.model, s, l.abort); err != nil {
-		return err
-	}
-	r.slots = newSlots(r.gen, tokenBytes)
 	l.info.Layout, l.info.FlashAttn = s.layout, s.flash
 	l.info.Slots, l.info.Cells = s.slots, s.cells
 	l.info.SlotTokens = min(l.size.slotTokens, s.slotTokens)
@@ -241,6 +244,15 @@ func (l *loading) generation(ctx context.Context, r *Runner, tokenBytes int64) e
 	}
 	l.info.KVBytes = tokenBytes * int64(s.cells)
 	return nil
+}
+
+// layOut chooses the shape of the context and builds it.
+func (l *loading) layOut(ctx context.Context, r *Runner) (shape, error) {
+	s, err := l.choose(ctx, r)
+	if err != nil {
+		return s, err
+	}
+	return s, l.build(r, s)
 }
 
 // batch is the most tokens of a step: an input to be embedded is one step.

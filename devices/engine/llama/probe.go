@@ -30,14 +30,14 @@ type choice struct {
 func (l *loading) choose(ctx context.Context, r *Runner) (shape, error) {
 	layouts := []ieg.Layout{ieg.Streams, ieg.Unified}
 	switch {
-	case l.spec.Layout == "unified", l.size.slots == 1:
+	case l.spec.Layout == "unified", l.size.slots == 1 && !l.tiers():
 		layouts = layouts[1:]
-	case l.spec.Layout == "streams":
-		layouts = layouts[:1]
+	case l.spec.Layout == "streams", l.tiers() && (l.slides() || l.size.slots == 1):
+		layouts = layouts[:1] // out of which blocks are read without a detour
 	}
 	flash := []bool{true, false}
 	switch {
-	case l.spec.FlashAttn == "on", quantised(l.kvType):
+	case l.flash() == "on", quantised(l.kvType):
 		flash = flash[:1]
 	case l.spec.FlashAttn == "off":
 		flash = flash[1:]
@@ -64,11 +64,20 @@ func (l *loading) choose(ctx context.Context, r *Runner) (shape, error) {
 	return l.shapeFor(layouts[0], flash[0]), nil
 }
 
+// flash is what the choice is bound to: blocks are rows, and V lies in rows only
+// with flash attention.
+func (l *loading) flash() string {
+	if l.spec.FlashAttn != "off" && l.tiers() {
+		return "on"
+	}
+	return l.spec.FlashAttn
+}
+
 // probeKey names everything that the outcome depends on.
 func (l *loading) probeKey() string {
 	m := &l.info.Model
 	return fmt.Sprintf("%s|%s|%s|%s|%s|threads %d of %d|slots %d x %d|%s|%s|%s", m.Digest, l.info.Device, l.info.Backend,
-		l.lib.x.Version(), l.lib.dir, l.threads, runtime.NumCPU(), l.size.slots, l.size.slotTokens, l.info.KVType, l.spec.Layout, l.spec.FlashAttn)
+		l.lib.x.Version(), l.lib.dir, l.threads, runtime.NumCPU(), l.size.slots, l.size.slotTokens, l.info.KVType, l.spec.Layout, l.flash())
 }
 
 func (c *choice) path(dir string) string {

@@ -1,6 +1,7 @@
 package llama
 
 import (
+	"errors"
 	"fmt"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
@@ -17,9 +18,13 @@ type slots struct {
 	slot   []ieg.Slot // of a sequence
 	bytes  int64      // of one token's KV
 	// deferred: copies between streams wait for the next decode.
-	deferred bool
-	blob     []byte
-	blobOf   ieg.Slot
+	deferred   bool
+	blob       []byte
+	blobOf     ieg.Slot
+	blobTokens int32
+	// pruned: an export lacks tokens that sliding windows have left.
+	pruned bool
+	blocks *blocks // nil: rows can't be read
 }
 
 func newSlots(c *engineContext, tokenBytes int64) *slots {
@@ -41,35 +46,63 @@ func (s *slots) trim(slot ieg.Slot, n int32) error {
 	return nil
 }
 
-// apply does the operations in order.
-func (s *slots) apply(ops []ieg.KVOp) error {
+// apply does the operations in order and reports Saves and Loads in done. After
+// a Load of bad bytes the others are done all the same.
+func (s *slots) apply(ops []ieg.KVOp, done *ieg.StepDone) error {
 	whole := s.copyWhole(ops)
 	s.blobOf = ieg.NoSlot
-	for i, op := range ops {
-		if !s.valid(op.To) || op.Kind == ieg.KVCopy && !s.valid(op.From) {
-			return fmt.Errorf("operation %d: slots %d and %d of %d", i, op.From, op.To, len(s.tokens))
-		}
-		holder := op.To
-		if op.Kind == ieg.KVCopy {
-			holder = op.From
-		}
-		if op.N < 0 || op.N > s.tokens[holder] {
-			return fmt.Errorf("operation %d: %d tokens of slot %d, which holds %d", i, op.N, holder, s.tokens[holder])
-		}
+	var bad error
+	for i := range ops {
+		op := &ops[i]
 		var err error
-		if op.Kind == ieg.KVTrim {
-			err = s.trim(op.To, op.N)
+		if op.Kind == ieg.KVSave || op.Kind == ieg.KVLoad {
+			c := ieg.CopyDone{Op: int32(i)}
+			if err = s.copyBlocks(op, &c); err != nil {
+				err = fmt.Errorf("operation %d: %w", i, err)
+			}
+			if err == nil || c.Bad != 0 {
+				done.Copies = append(done.Copies, c)
+			}
 		} else {
-			err = s.copy(op.From, op.To, op.N, whole)
+			err = s.change(i, op, whole)
 		}
 		if err != nil {
-			return err
+			bad = errors.Join(bad, err)
+			if n := len(done.Copies); n == 0 || done.Copies[n-1].Bad == 0 {
+				return bad
+			}
 		}
-		if op.To == s.blobOf {
+		if op.To == s.blobOf && op.Kind != ieg.KVSave {
 			s.blobOf = ieg.NoSlot
 		}
 	}
-	return nil
+	return bad
+}
+
+// copyBlocks does a Save or Load.
+func (s *slots) copyBlocks(op *ieg.KVOp, done *ieg.CopyDone) error {
+	if s.blocks == nil || s.blocks.arena == nil {
+		return fmt.Errorf("%w: this engine's KV can't leave it", ieg.ErrUnsupported)
+	}
+	return s.blocks.do(op, done)
+}
+
+// change does a Trim or Copy.
+func (s *slots) change(i int, op *ieg.KVOp, whole bool) error {
+	if !s.valid(op.To) || op.Kind == ieg.KVCopy && !s.valid(op.From) {
+		return fmt.Errorf("operation %d: slots %d and %d of %d", i, op.From, op.To, len(s.tokens))
+	}
+	holder := op.To
+	if op.Kind == ieg.KVCopy {
+		holder = op.From
+	}
+	if op.N < 0 || op.N > s.tokens[holder] {
+		return fmt.Errorf("operation %d: %d tokens of slot %d, which holds %d", i, op.N, holder, s.tokens[holder])
+	}
+	if op.Kind == ieg.KVTrim {
+		return s.trim(op.To, op.N)
+	}
+	return s.copy(op.From, op.To, op.N, whole)
 }
 
 // copy makes the first n tokens of a slot the content of another.
@@ -100,32 +133,41 @@ func (s *slots) copy(from, to ieg.Slot, n int32, whole bool) error {
 // copyBytes copies by export and import. The export is kept for the next copy
 // from the same slot.
 func (s *slots) copyBytes(from, to ieg.Slot, n int32) error {
-	if s.blobOf != from {
-		var err error
-		if s.blob, err = s.export(from, s.blob); err != nil {
-			return err
-		}
-		s.blobOf = from
+	if err := s.exportOnce(from, n); err != nil {
+		return err
 	}
 	if err := s.load(to, s.blob); err != nil {
 		s.tokens[to] = 0
 		return err
 	}
-	s.tokens[to] = s.tokens[from]
+	s.tokens[to] = s.blobTokens
 	return s.trim(to, n)
 }
 
-// export writes a slot's KV into buf, which may be nil or too small.
-func (s *slots) export(slot ieg.Slot, buf []byte) ([]byte, error) {
-	size := yz.StateSeqGetSize(s.c.ctx, yz.SeqId(s.seq[slot]))
-	if uint64(cap(buf)) < size {
-		buf = make([]byte, size)
+// exportOnce has in blob the first n tokens of a slot, or more.
+func (s *slots) exportOnce(slot ieg.Slot, n int32) (err error) {
+	if s.blobOf == slot && s.blobTokens >= n {
+		return nil
 	}
-	buf = buf[:size]
-	if got := yz.StateSeqGetData(s.c.ctx, buf, yz.SeqId(s.seq[slot])); got != size {
-		return buf, fmt.Errorf("slot %d: exported %d of %d bytes", slot, got, size)
+	s.blobOf = ieg.NoSlot
+	if s.blob, s.blobTokens, err = s.export(slot, n, s.blob); err == nil {
+		s.blobOf = slot
 	}
-	return buf, nil
+	return err
+}
+
+// export writes the first n tokens of a slot, or all, into buf, which may be
+// nil or too small. It tells how many.
+func (s *slots) export(slot ieg.Slot, n int32, buf []byte) ([]byte, int32, error) {
+	var err error
+	if s.blocks != nil && s.blocks.direct {
+		buf, err = s.blocks.whole(slot, int(n), buf)
+		return buf, n, err
+	}
+	if buf, err = s.c.export(s.seq[slot], buf); err != nil {
+		err = fmt.Errorf("slot %d: %w", slot, err)
+	}
+	return buf, s.tokens[slot], err
 }
 
 // load replaces a slot's KV by an export.
@@ -144,7 +186,7 @@ func (s *slots) swap(a, b ieg.Slot) error {
 			continue
 		}
 		var err error
-		if blobs[i], err = s.export(slot, nil); err != nil {
+		if blobs[i], _, err = s.export(slot, s.tokens[slot], nil); err != nil {
 			return err
 		}
 	}
@@ -173,7 +215,11 @@ func (s *slots) held(slot ieg.Slot) int32 { return s.c.held(s.seq[slot]) }
 // streams by the library, or only the tokens held, by export and import. One
 // way serves all of a batch, since deferred copies must not meet others.
 func (s *slots) copyWhole(ops []ieg.KVOp) bool {
-	if s.c.shape.layout != ieg.Streams || s.deferred || !s.c.shape.flash {
+	if s.blocks != nil {
+		// What waits for the next decode can't be saved.
+		return false
+	}
+	if s.c.shape.layout != ieg.Streams || s.deferred || s.pruned || !s.c.shape.flash {
 		// Without flash attention V is stored column by column: export crawls.
 		return true
 	}
@@ -199,5 +245,8 @@ func (s *slots) dropBlob() {
 	s.blobOf = ieg.NoSlot
 	if cap(s.blob) > keepBlobBytes {
 		s.blob = nil
+	}
+	if s.blocks != nil && cap(s.blocks.state) > keepStateBytes {
+		s.blocks.state = nil
 	}
 }

@@ -18,6 +18,7 @@ func (r *Runner) Step(b *ieg.Batch, done *ieg.StepDone) {
 
 	done.Outcome, done.Err = ieg.StepOK, ""
 	done.Results = resize(done.Results, len(b.Work))
+	done.Copies = done.Copies[:0]
 	if err := r.step(b, done); err != nil {
 		done.Outcome, done.Err = ieg.StepFailed, err.Error()
 	}
@@ -29,6 +30,9 @@ func (r *Runner) Step(b *ieg.Batch, done *ieg.StepDone) {
 	r.inStep = false
 	r.abortMu.Unlock()
 	done.Took = time.Since(start)
+	for i := range done.Copies {
+		done.Took -= done.Copies[i].Took
+	}
 }
 
 // Abort ends the step in flight; without one it does nothing.
@@ -60,7 +64,7 @@ func (r *Runner) step(b *ieg.Batch, done *ieg.StepDone) error {
 		r.seqs[q.id] = q
 	}
 	if len(b.Ops) > 0 {
-		if err := r.operate(b.Ops); err != nil {
+		if err := r.operate(b.Ops, done); err != nil {
 			return err
 		}
 	}
@@ -85,14 +89,14 @@ func (r *Runner) step(b *ieg.Batch, done *ieg.StepDone) error {
 }
 
 // operate changes the KV of slots. Slots of a model that keeps none are empty.
-func (r *Runner) operate(ops []ieg.KVOp) error {
+func (r *Runner) operate(ops []ieg.KVOp, done *ieg.StepDone) error {
 	if r.gen != nil {
-		err := r.slots.apply(ops)
+		err := r.slots.apply(ops, done)
 		r.slots.dropBlob()
 		return err
 	}
 	for i, op := range ops {
-		if op.N != 0 || op.To < 0 || int32(op.To) >= r.info.Slots {
+		if op.Kind > ieg.KVCopy || op.N != 0 || op.To < 0 || int32(op.To) >= r.info.Slots {
 			return fmt.Errorf("operation %d: %d tokens of slot %d: this model keeps no KV", i, op.N, op.To)
 		}
 	}

@@ -1,0 +1,189 @@
+package llama
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	yz "github.com/hybridgroup/yzma/pkg/llama"
+
+	"ieg"
+)
+
+// joiner is the working memory of one goroutine that joins pieces.
+type joiner struct {
+	raw, kept []byte
+	pieces    []piece
+}
+
+// load makes a slot hold [0, Start+N), of which N come from the arena.
+func (b *blocks) load(op *ieg.KVOp, done *ieg.CopyDone) error {
+	if op.To == b.s.blobOf {
+		b.s.blobOf = ieg.NoSlot
+	}
+	first, n := int(op.Start), int(op.N)
+	unified := b.s.c.shape.layout == ieg.Unified
+	if unified {
+		if err := b.s.trim(op.To, op.Start); err != nil {
+			return err
+		}
+	} else {
+		first, n = 0, first+n
+	}
+	b.state = sized(b.state, b.form.size(n))
+	b.to = b.form.write(b.state, b.head, n, first, b.to)
+	if !unified && op.Start > 0 {
+		if err := b.keep(op.To, int(op.Start)); err != nil {
+			return err
+		}
+	}
+	if bad := b.joinAll(op, first); bad >= 0 {
+		done.Bad = int32(bad) + 1
+		return b.empty(op.To, fmt.Errorf("extent %d of the load into slot %d (tokens from %d) is not what its digest says", bad, op.To, op.Extents[bad].Start))
+	}
+	if unified {
+		return b.adopt(op)
+	}
+	if err := b.s.load(op.To, b.state); err != nil {
+		return b.empty(op.To, err)
+	}
+	return b.loaded(op)
+}
+
+// empty empties a slot after an error, which it returns.
+func (b *blocks) empty(slot ieg.Slot, err error) error {
+	if e := b.s.trim(slot, 0); e != nil {
+		return fmt.Errorf("%w; %w", err, e)
+	}
+	return err
+}
+
+// adopt brings the state into a slot of the unified layout by way of the
+// scratch sequence: a state always replaces all of its sequence.
+func (b *blocks) adopt(op *ieg.KVOp) error {
+	c := b.s.c
+	got := yz.StateSeqSetData(c.ctx, b.state, yz.SeqId(b.scratch))
+	if got == uint64(len(b.state)) {
+		_ = yz.MemorySeqCp(c.mem, yz.SeqId(b.scratch), yz.SeqId(b.s.seq[op.To]), yz.Pos(op.Start), yz.Pos(op.Start+op.N))
+	}
+	c.trim(b.scratch, 0)
+	if got != uint64(len(b.state)) {
+		return b.empty(op.To, fmt.Errorf("%w: no room for %d tokens in slot %d: %s", ieg.ErrOutOfMemory, op.N, op.To, c.lib.log.Take()))
+	}
+	return b.loaded(op)
+}
+
+// loaded checks what the library says of a loaded slot.
+func (b *blocks) loaded(op *ieg.KVOp) error {
+	if held := b.s.held(op.To); held != op.Start+op.N {
+		return b.empty(op.To, fmt.Errorf("slot %d holds %d tokens after a load up to %d", op.To, held, op.Start+op.N))
+	}
+	b.s.tokens[op.To] = op.Start + op.N
+	return nil
+}
+
+// keep copies a slot's first n tokens into the state that will replace it.
+func (b *blocks) keep(slot ieg.Slot, n int) error {
+	src, err := b.source(slot, 0, n)
+	if err != nil {
+		return err
+	}
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		if err := b.read(&src, r, 0, 0, b.state[b.to[r.export]:][:n*r.bytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinAll proves all extents and joins their rows in the state, whose first
+// token is first. It returns the first bad extent, or -1.
+func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
+	bytes := int64(0)
+	for i := range op.Extents {
+		bytes += op.Extents[i].Bytes
+	}
+	var next atomic.Int32
+	var bad [joiners]int
+	work := func(k int) {
+		bad[k] = -1
+		for i := int(next.Add(1)) - 1; i < len(op.Extents); i = int(next.Add(1)) - 1 {
+			if !b.joinExtent(&b.join[k], op, i, first) && bad[k] < 0 {
+				bad[k] = i
+			}
+		}
+	}
+	n := 1
+	if bytes > joinAlone && len(op.Extents) > 1 {
+		n = min(joiners, b.cores)
+	}
+	var all sync.WaitGroup
+	for k := 1; k < n; k++ {
+		all.Go(func() { work(k) })
+	}
+	work(0)
+	all.Wait()
+	worst := -1
+	for _, i := range bad[:n] {
+		if i >= 0 && (worst < 0 || i < worst) {
+			worst = i
+		}
+	}
+	return worst
+}
+
+// joinExtent proves an extent and joins its rows, as far as they are wanted,
+// piece by piece, so that memory is read once.
+func (b *blocks) joinExtent(j *joiner, op *ieg.KVOp, i, first int) bool {
+	e := &op.Extents[i]
+	wanted := int(min(e.N, op.Start+op.N-e.Start))
+	j.pieces = b.shape.pieces(b.arena, e, j.pieces[:0])
+	sum := uint64(0)
+	for _, p := range j.pieces {
+		n := min(p.n, wanted-p.first)
+		switch {
+		case n <= 0:
+			sum = b.place(e).Digest(sum, int64(p.at), int64(p.size))
+		case e.Codec == ieg.CodecRaw:
+			sum = b.joinPiece(e, p, n, first, sum)
+		default:
+			sum = b.unpackPiece(j, e, p, n, first, sum)
+		}
+	}
+	return sum == e.Digest
+}
+
+// joinPiece copies the rows of a piece's first n tokens.
+func (b *blocks) joinPiece(e *ieg.Extent, p piece, n, first int, sum uint64) uint64 {
+	at := p.at
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		dst := b.state[b.to[r.export]+(int(e.Start)+p.first-first)*r.bytes:][:n*r.bytes]
+		for left := p.n * r.bytes; left > 0; {
+			s := b.span(e, at, left)
+			sum = b.arena.Digest(sum, s)
+			dst = dst[copy(dst, s):]
+			left, at = left-len(s), at+len(s)
+		}
+	}
+	return sum
+}
+
+// unpackPiece decodes a piece and copies the rows of its first n tokens.
+func (b *blocks) unpackPiece(j *joiner, e *ieg.Extent, p piece, n, first int, sum uint64) uint64 {
+	kept := b.span(e, p.at, p.size)
+	if len(kept) < p.size {
+		j.kept = sized(j.kept, p.size)
+		b.place(e).Read(int64(p.at), j.kept)
+		kept = j.kept
+	}
+	sum = b.arena.Digest(sum, kept)
+	j.raw = sized(j.raw, p.n*b.shape.token)
+	b.arena.Decode(e.Codec, b.kvType, j.raw, kept)
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		copy(b.state[b.to[r.export]+(int(e.Start)+p.first-first)*r.bytes:], j.raw[p.n*r.before:][:n*r.bytes])
+	}
+	return sum
+}

@@ -1,0 +1,250 @@
+package llama
+
+import (
+	"fmt"
+	"time"
+
+	yz "github.com/hybridgroup/yzma/pkg/llama"
+
+	"ieg"
+	"ieg/devices/engine"
+)
+
+// blocks copies KV between the slots and the arena.
+//
+// Out of a stream rows are read where they lie: cell i of a stream is its token
+// i, since streams are filled from their beginning and cut at their end only.
+// Where that is not to be had, a slot's whole export is cut, or, in the unified
+// layout, that of a scratch sequence which gets the range of tokens. Into a
+// slot there is one way, a whole state: its rows are joined from the pieces.
+type blocks struct {
+	s      *slots
+	arena  engine.Arena
+	shape  *blockShape
+	form   *stateForm
+	head   [stateHead]byte
+	kvType string
+	int8   bool
+	direct bool
+	// scratch is a spare sequence of the unified layout.
+	scratch int32
+	cores   int
+
+	// Working memory: the places of rows in the export and in the state, the
+	// state that is built, pieces, and what each joiner needs.
+	at, to []int
+	state  []byte
+	pieces []piece
+	join   [joiners]joiner
+}
+
+// check refuses what a Save or Load can't be.
+func (b *blocks) check(op *ieg.KVOp) error {
+	slot := op.From
+	if op.Kind == ieg.KVLoad {
+		slot = op.To
+	}
+	if !b.s.valid(slot) || op.Start < 0 || op.N <= 0 || op.N > b.s.c.shape.slotTokens-op.Start || len(op.Extents) == 0 {
+		return fmt.Errorf("%d tokens from %d of slot %d in %d extents", op.N, op.Start, slot, len(op.Extents))
+	}
+	next := op.Extents[0].Start
+	for i := range op.Extents {
+		e := &op.Extents[i]
+		if e.Start != next || e.Start%ieg.BlockTokens != 0 || e.N < 1 || e.N > ieg.BlockTokens {
+			return fmt.Errorf("extent %d has %d tokens from %d, where the one before ends at %d", i, e.N, e.Start, next)
+		}
+		next += e.N
+		if err := b.checkPages(e); err != nil {
+			return fmt.Errorf("extent %d: %w", i, err)
+		}
+	}
+	first, last := &op.Extents[0], &op.Extents[len(op.Extents)-1]
+	start, end, held := op.Start, op.Start+op.N, b.s.tokens[slot]
+	ok := start == first.Start && held >= start && end > last.Start && end <= next
+	if op.Kind == ieg.KVSave {
+		rel := start - first.Start
+		ok = len(op.Extents) == 1 && held >= end && rel >= 0 && rel%ieg.PieceTokens == 0 && end <= next && (end == next || (rel+op.N)%ieg.PieceTokens == 0)
+	}
+	if !ok {
+		return fmt.Errorf("tokens [%d, %d) of slot %d, which holds %d, and extents of tokens [%d, %d)", start, end, slot, held, first.Start, next)
+	}
+	return nil
+}
+
+func (b *blocks) checkPages(e *ieg.Extent) error {
+	if e.Codec != ieg.CodecRaw && (e.Codec != ieg.CodecINT8 || !b.int8) {
+		return fmt.Errorf("%w: codec %d for this engine's KV", ieg.ErrUnsupported, e.Codec)
+	}
+	want, page := engine.BlockBytes(b.arena, e.Codec, int64(b.shape.token), e.N), int64(b.arena.PageBytes())
+	if e.Bytes != want || int64(len(e.Pages)) != (want+page-1)/page {
+		return fmt.Errorf("%d bytes in %d pages of %d bytes; %d tokens take %d bytes", e.Bytes, len(e.Pages), page, e.N, want)
+	}
+	for _, p := range e.Pages {
+		if int64(p) >= int64(b.arena.Pages()) {
+			return fmt.Errorf("page %d of %d", p, b.arena.Pages())
+		}
+	}
+	return nil
+}
+
+// do makes a Save or Load and reports it in done, whose Op is set. An error
+// leaves the slot as the report says: a bad extent leaves it empty.
+func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
+	started := time.Now()
+	err := b.check(op)
+	if err == nil {
+		_ = yz.Synchronize(b.s.c.ctx)
+		if op.Kind == ieg.KVSave {
+			err = b.save(op, done)
+		} else {
+			err = b.load(op, done)
+		}
+	}
+	done.Took = time.Since(started)
+	return err
+}
+
+// source is where rows of a slot's tokens come from.
+type source struct {
+	stream int    // of direct reads
+	blob   []byte // else: an export, whose first token is
+	first  int
+}
+
+// source makes tokens [from, from+n) of a slot readable.
+func (b *blocks) source(slot ieg.Slot, from, n int) (source, error) {
+	seq := b.s.seq[slot]
+	if b.direct {
+		return source{stream: int(seq)}, nil
+	}
+	if b.s.c.shape.layout == ieg.Streams {
+		if err := b.s.exportOnce(slot, b.s.tokens[slot]); err != nil {
+			return source{}, err
+		}
+		var err error
+		b.at, err = b.form.places(b.s.blob, int(b.s.blobTokens), 0, b.at)
+		return source{blob: b.s.blob}, err
+	}
+	// Only one slot's export is kept; this one replaces it.
+	b.s.blobOf = ieg.NoSlot
+	_ = yz.MemorySeqCp(b.s.c.mem, yz.SeqId(seq), yz.SeqId(b.scratch), yz.Pos(from), yz.Pos(from+n))
+	var err error
+	b.s.blob, err = b.s.c.export(b.scratch, b.s.blob)
+	b.s.c.trim(b.scratch, 0)
+	if err != nil {
+		return source{}, err
+	}
+	b.at, err = b.form.places(b.s.blob, n, from, b.at)
+	return source{blob: b.s.blob, first: from}, err
+}
+
+// read copies bytes of row r, beginning with byte skip of token, into dst.
+func (b *blocks) read(src *source, r *blockRows, token, skip int, dst []byte) error {
+	if b.direct {
+		return b.s.c.lib.x.ReadRows(r.tensor, src.stream, token*r.bytes+skip, dst)
+	}
+	at := b.at[r.export] + (token-src.first)*r.bytes + skip
+	copy(dst, src.blob[at:at+len(dst)])
+	return nil
+}
+
+// whole writes tokens [0, n) of a slot as a state into buf. The library's own
+// export may lack tokens, and copies all that the slot holds.
+func (b *blocks) whole(slot ieg.Slot, n int, buf []byte) ([]byte, error) {
+	src := source{stream: int(b.s.seq[slot])}
+	_ = yz.Synchronize(b.s.c.ctx)
+	buf = sized(buf, b.form.size(n))
+	b.to = b.form.write(buf, b.head, n, 0, b.to)
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		if err := b.read(&src, r, 0, 0, buf[b.to[r.export]:][:n*r.bytes]); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// save copies the op's pieces into the pages.
+func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
+	e := &op.Extents[0]
+	src, err := b.source(op.From, int(op.Start), int(op.N))
+	if err != nil {
+		return err
+	}
+	b.pieces = b.shape.pieces(b.arena, e, b.pieces[:0])
+	sum := e.Digest
+	for _, p := range b.pieces {
+		at := e.Start + int32(p.first)
+		if at < op.Start || at >= op.Start+op.N {
+			continue
+		}
+		if e.Codec == ieg.CodecRaw {
+			sum, err = b.savePiece(&src, e, p, sum)
+		} else {
+			sum, err = b.packPiece(&src, e, p, sum)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	done.Digest = sum
+	return nil
+}
+
+// savePiece copies a piece as it is: the digest follows while the bytes are in
+// the processor's cache.
+func (b *blocks) savePiece(src *source, e *ieg.Extent, p piece, sum uint64) (uint64, error) {
+	at := p.at
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		for done, all := 0, p.n*r.bytes; done < all; {
+			dst := b.span(e, at, all-done)
+			if err := b.read(src, r, int(e.Start)+p.first, done, dst); err != nil {
+				return 0, err
+			}
+			sum = b.arena.Digest(sum, dst)
+			done, at = done+len(dst), at+len(dst)
+		}
+	}
+	return sum, nil
+}
+
+// packPiece copies a piece through its codec.
+func (b *blocks) packPiece(src *source, e *ieg.Extent, p piece, sum uint64) (uint64, error) {
+	j := &b.join[0]
+	j.raw = sized(j.raw, p.n*b.shape.token)
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		if err := b.read(src, r, int(e.Start)+p.first, 0, j.raw[p.n*r.before:][:p.n*r.bytes]); err != nil {
+			return 0, err
+		}
+	}
+	if dst := b.span(e, p.at, p.size); len(dst) == p.size {
+		b.arena.Encode(e.Codec, b.kvType, dst, j.raw)
+		return b.arena.Digest(sum, dst), nil
+	}
+	j.kept = sized(j.kept, p.size)
+	b.arena.Encode(e.Codec, b.kvType, j.kept, j.raw)
+	b.place(e).Write(int64(p.at), j.kept)
+	return b.arena.Digest(sum, j.kept), nil
+}
+
+func (b *blocks) place(e *ieg.Extent) engine.Place {
+	return engine.Place{Arena: b.arena, Pages: e.Pages}
+}
+
+// span is the memory of bytes [at, at+n) of an extent, as far as it lies in
+// one page.
+func (b *blocks) span(e *ieg.Extent, at, n int) []byte {
+	size := b.arena.PageBytes()
+	off := at % size
+	return b.arena.Page(e.Pages[at/size])[off:min(off+n, size)]
+}
+
+// sized is a buffer of n bytes, buf if it is large enough.
+func sized(buf []byte, n int) []byte {
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	return buf[:n]
+}
