@@ -111,7 +111,7 @@ func (m *Machine) take(e *engine, s *seq, slot ieg.Slot, b *brought) {
 	e.batch.Ops = append(e.batch.Ops, op)
 	e.pool.Brought(slot, b.end())
 	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: b.n, bytes: e.bytes(ieg.CodecRaw, b.n),
-		seq: s, blocks: b.blocks, lease: b.lease})
+		seq: s, slot: slot, blocks: b.blocks, lease: b.lease})
 	e.flight.copying += b.seconds
 }
 

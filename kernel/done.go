@@ -79,13 +79,9 @@ func (m *Machine) land(e *engine) {
 // what it should be: they compute it.
 func (m *Machine) spoiled(e *engine, bad []*seq) {
 	for _, s := range bad {
-		if s.state != seqRunning || e.doomed {
-			continue
+		if s.state == seqRunning && !e.doomed {
+			m.preempt(s)
 		}
-		e.pool.Lost(s.slot)
-		e.ahead += int64(s.computed)
-		s.computed = 0
-		m.preempt(s)
 	}
 }
 

@@ -32,11 +32,11 @@ const (
 	HangFloor  = 1500 * time.Millisecond
 	HangFirst  = 15 * time.Second
 	HangFactor = 6
-	// SaveRate, LoadRate, ReadRate and WriteRate are the speeds, in bytes a
-	// second, of copies from and to an engine and of the NVMe tier before they
+	// SaveRate, LoadRate, ReadRate and WriteRate are the seconds a byte of
+	// copies from and to an engine and of the NVMe tier before they
 	// were measured; RateGain is the weight of a new measurement.
-	SaveRate, LoadRate  = 2e9, 2e9
-	ReadRate, WriteRate = 500e6, 300e6
+	SaveRate, LoadRate  = 0.5e-9, 0.5e-9
+	ReadRate, WriteRate = 2e-9, 3e-9
 	RateGain            = 0.2
 	// CopyMax bounds the copies down of a step with other work, IdleCopy those
 	// of a step without.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ieg"
@@ -119,6 +120,9 @@ func (m *Machine) Deadline() ieg.Time {
 
 func (m *Machine) tick() {
 	m.expire()
+	for _, s := range slices.Clone(m.kv.fetchers) {
+		m.awaitsFetch(s)
+	}
 	for _, e := range m.engines {
 		f := &e.flight
 		if f.active && m.now >= f.limit {

@@ -78,7 +78,7 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 	}
 	e.flight.copying = s.Flight.Copying
 	for _, c := range s.Flight.Copies {
-		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, lease: c.Lease, seq: known[c.Seq]}
+		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
 		if f.blocks, err = m.pick(c.Blocks); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type flown struct {
 	bytes  int64
 	save   *saving
 	seq    *seq
+	slot   ieg.Slot
 	blocks []*kv.Known
 	lease  kv.LeaseID
 }
@@ -200,17 +201,19 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 			continue
 		}
 		m.kv.host.Release(f.lease)
-		switch {
-		case c == nil:
-			bad = append(bad, f.seq)
-		case c.Bad > 0:
-			m.kv.counts.Corrupt++
-			m.discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
-			bad = append(bad, f.seq)
-		default:
+		right := c != nil && c.Bad == 0
+		if right {
 			e.loadRate.observe(f.bytes, c.Took)
 			m.kv.counts.Loads++
 			m.kv.counts.LoadedBytes += f.bytes
+		} else if c != nil {
+			m.kv.counts.Corrupt++
+			m.discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
+		}
+		if computed := f.seq.computed; e.pool.Proven(f.slot, right) && !right && f.seq.state == seqRunning {
+			e.ahead += int64(computed)
+			f.seq.computed = 0
+			bad = append(bad, f.seq)
 		}
 	}
 	clear(e.flight.copies)

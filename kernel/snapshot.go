@@ -70,6 +70,7 @@ type SavedCopy struct {
 	Bytes  int64
 	Save   *SavedSaving
 	Seq    ieg.SeqID
+	Slot   ieg.Slot
 	Blocks []ieg.BlockHash
 	Lease  kv.LeaseID
 }
@@ -232,7 +233,11 @@ func (t *tiers) save() SavedKV {
 	ledger := t.host.Ledger()
 	s.Host = &ledger
 	for q := range t.dirty {
-		s.Dirty[q] = hashes(t.dirty[q])
+		for _, k := range t.dirty[q] {
+			if t.host.Get(k.Hash) == k {
+				s.Dirty[q] = append(s.Dirty[q], k.Hash)
+			}
+		}
 	}
 	for _, v := range t.moves {
 		s.Moves = append(s.Moves, SavedMove{v.id, v.kind, v.k.Hash, v.lease})
@@ -285,7 +290,7 @@ func (f *flight) save() SavedFlight {
 	}
 	s.Copying = f.copying
 	for _, c := range f.copies {
-		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Save: c.save.save(), Blocks: hashes(c.blocks), Lease: c.lease}
+		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
 		if c.seq != nil {
 			sc.Seq = c.seq.id
 		}

@@ -28,7 +28,7 @@ func (m *Machine) Status() ieg.Status {
 			row.CellsUsed = max(int64(e.pool.Used())-row.CellsIdle, 0)
 		}
 		if m.below(e) {
-			row.SaveRate, row.LoadRate = float64(e.saveRate), float64(e.loadRate)
+			row.SaveRate, row.LoadRate = e.saveRate.perSecond(), e.loadRate.perSecond()
 		}
 		st.Engines = append(st.Engines, row)
 	}
@@ -40,7 +40,7 @@ func (m *Machine) Status() ieg.Status {
 
 func (t *tiers) status() ieg.KVStatus {
 	st := ieg.KVStatus{NVMe: t.nvme, NVMeWhy: t.why, Moves: len(t.moves), Queued: len(t.dirty[0]) + len(t.dirty[1]),
-		ReadRate: float64(t.read), WriteRate: float64(t.write), Counts: t.counts}
+		ReadRate: t.read.perSecond(), WriteRate: t.write.perSecond(), Counts: t.counts}
 	if h := t.host; h != nil {
 		st.Pages, st.FreePages, st.PageBytes, st.Blocks = h.Pages(), h.Free(), t.spec.PageBytes, h.Resident()
 		st.Evicted, st.Lost = h.Evicted, h.Lost

@@ -51,19 +51,20 @@ type move struct {
 	lease kv.LeaseID
 }
 
-// rate is a measured speed in bytes a second.
+// rate is a measured speed as seconds a byte: what becomes slow is seen at
+// once.
 type rate float64
 
-// observe folds a measurement in. Small ones say more of latency than speed.
 func (r *rate) observe(bytes int64, took time.Duration) {
-	if took <= 0 || bytes <= 0 {
-		return
+	if took > 0 && bytes > 0 {
+		*r += RateGain * (rate(took.Seconds()/float64(bytes)) - *r)
 	}
-	v := float64(bytes) / took.Seconds()
-	*r += rate(RateGain * (v - float64(*r)))
 }
 
-func (r rate) seconds(bytes int64) float64 { return float64(bytes) / float64(r) }
+func (r rate) seconds(bytes int64) float64 { return float64(r) * float64(bytes) }
+
+// perSecond is the speed in bytes a second.
+func (r rate) perSecond() float64 { return 1 / float64(r) }
 
 func (m *Machine) hostUp(ev HostUp) {
 	if m.kv.host != nil {
@@ -267,7 +268,7 @@ func (m *Machine) below(e *engine) bool {
 // price tells the ledger what a lost copy costs at the engine's speed.
 func (m *Machine) price(e *engine) {
 	s := e.profile.Speed()
-	m.kv.host.SetRates(kv.Rates{Token: s.Prefill, Pair: s.Attended, Byte: 1 / float64(m.kv.read)})
+	m.kv.host.SetRates(kv.Rates{Token: s.Prefill, Pair: s.Attended, Byte: float64(m.kv.read)})
 }
 
 // span turns seconds into a duration.

@@ -37,7 +37,11 @@ type child struct {
 
 // start begins an incarnation.
 func (c *child) start() {
-	r, err := synth.New(c.cfg.Spec)
+	spec := c.cfg.Spec
+	if c.w.pager != nil {
+		spec.Arena = c.w.pager.arena
+	}
+	r, err := synth.New(spec)
 	if err != nil {
 		c.w.fail("engine %d: %v", c.id, err)
 		return
@@ -139,6 +143,8 @@ func (c *child) submit(b *ieg.Batch) {
 	}
 	if c.empty++; len(b.Work) > 0 {
 		c.empty = 0
+	} else if saves := slices.ContainsFunc(b.Ops, func(op ieg.KVOp) bool { return op.Kind == ieg.KVSave }); saves {
+		c.empty = 0
 	} else if c.empty > EmptySteps {
 		c.w.fail("engine %d was given %d steps in a row without work", c.id, c.empty)
 		return
@@ -195,10 +201,15 @@ func (c *child) end(out ieg.Outcome, why string) {
 		b.Work = nil
 	}
 	if out == ieg.StepOK || c.repeat == 0 {
+		if c.w.pager != nil {
+			c.w.pager.flip(&b)
+		}
 		c.runner.Step(&b, d)
 		c.count(&b)
 	}
-	if d.Outcome != ieg.StepOK {
+	if spoiled(d) {
+		out, why = ieg.StepFailed, d.Err
+	} else if d.Outcome != ieg.StepOK {
 		c.w.fail("engine %d refuses step %d: %s", c.id, c.batch.Step, d.Err)
 		return
 	}
@@ -239,14 +250,21 @@ func (c *child) newDone() *ieg.StepDone {
 	}
 	d := c.spare[k-1]
 	c.spare = c.spare[:k-1]
-	*d = ieg.StepDone{Results: d.Results[:0]}
+	*d = ieg.StepDone{Results: d.Results[:0], Copies: d.Copies[:0]}
 	return d
+}
+
+// spoiled tells that a block which was loaded is not what it should be.
+func spoiled(d *ieg.StepDone) bool {
+	return slices.ContainsFunc(d.Copies, func(c ieg.CopyDone) bool { return c.Bad > 0 })
 }
 
 // count follows how many tokens each slot holds.
 func (c *child) count(b *ieg.Batch) {
 	for _, op := range b.Ops {
-		c.tokens[op.To] = op.N
+		if op.Kind != ieg.KVSave {
+			c.tokens[op.To] = op.Start + op.N
+		}
 	}
 	for _, w := range b.Work {
 		c.tokens[w.Slot] = w.Start + w.N
@@ -276,7 +294,17 @@ func (c *child) cost() time.Duration {
 	if p == nil {
 		return time.Microsecond
 	}
-	return max(time.Duration(p.StepNS+p.PrefillNS*prefill+p.DecodeNS*decode+p.KiloCellNS*read/1000), 1)
+	copied := int64(0)
+	for _, op := range c.batch.Ops {
+		if op.Kind == ieg.KVSave || op.Kind == ieg.KVLoad {
+			copied += int64(op.N) * c.info.KVToken
+		}
+	}
+	step := p.StepNS
+	if len(c.batch.Work) == 0 {
+		step = 0
+	}
+	return max(time.Duration(step+p.PrefillNS*prefill+p.DecodeNS*decode+p.KiloCellNS*read/1000+p.CopyNS*copied/1024), 1)
 }
 
 func (c *child) String() string {

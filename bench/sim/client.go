@@ -8,6 +8,7 @@ import (
 
 	"ieg"
 	"ieg/kernel"
+	"ieg/memory/kv"
 )
 
 // client is the caller of one request: it takes the output, acts as planned,
@@ -44,6 +45,9 @@ func (w *World) arrive(r *Request) {
 	if spec.Deadline != ieg.Never {
 		spec.Deadline += w.now
 	}
+	if e := w.engineOf(spec.Model); w.pager != nil && e != nil && spec.Kind == ieg.Generate {
+		spec.Stored = w.pager.find(kv.Root(e.info.KVName, spec.Tenant), spec.Prompt)
+	}
 	c := &client{w: w, plan: r, arrived: w.now, choices: make([]choice, spec.N)}
 	w.clients[spec.ID] = c
 	w.order = append(w.order, c)
@@ -51,6 +55,16 @@ func (w *World) arrive(r *Request) {
 	if r.CancelAt > 0 {
 		w.after(r.CancelAt, c.cancel)
 	}
+}
+
+// engineOf is the first engine that has loaded the model.
+func (w *World) engineOf(model string) *child {
+	for i := range w.cfg.Engines {
+		if e := w.engines[ieg.EngineID(i+1)]; e != nil && e.cfg.Spec.Name == model && e.info.KVToken > 0 {
+			return e
+		}
+	}
+	return nil
 }
 
 func (c *client) id() ieg.RequestID { return c.plan.Spec.ID }

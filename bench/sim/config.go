@@ -17,6 +17,7 @@ type Config struct {
 	Engines  []Engine
 	Requests []Request
 	Faults   Faults
+	Tiers    Tiers
 	// Check proves the machine's invariants after each fact.
 	Check bool
 	// Verify compares each text with the engine's own.

@@ -23,6 +23,9 @@ type Report struct {
 	Preemptions int64 `json:"preemptions"`
 	Deaths      int   `json:"engine_deaths"`
 	Kills       int   `json:"engine_kills"`
+	Flips       int   `json:"flipped_bits"`
+
+	KV ieg.KVCounts `json:"kv"`
 
 	PromptTokens    int64   `json:"prompt_tokens"`
 	CachedTokens    int64   `json:"cached_tokens"`

@@ -22,6 +22,7 @@ type World struct {
 	nextID  uint64
 	engines map[ieg.EngineID]*child
 	clients map[ieg.RequestID]*client
+	pager   *pager // nil: nothing lies below the devices
 	order   []*client
 
 	facts, instant, faults int
@@ -65,6 +66,9 @@ func New(cfg Config) (*World, error) {
 	}
 	w := &World{cfg: cfg, m: m, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5bd1e995)),
 		engines: map[ieg.EngineID]*child{}, clients: map[ieg.RequestID]*client{}}
+	if cfg.Tiers.Pages > 0 {
+		w.pager = newPager(w)
+	}
 	tokens := 0
 	for i := range cfg.Requests {
 		r := &cfg.Requests[i]
@@ -128,6 +132,9 @@ func (w *World) fail(format string, args ...any) {
 
 // boot brings up devices and engines.
 func (w *World) boot() {
+	if w.pager != nil {
+		w.pager.start()
+	}
 	seen := map[string]bool{}
 	for i := range w.cfg.Engines {
 		e := &w.cfg.Engines[i]
@@ -218,6 +225,9 @@ func (w *World) carryOut(r *kernel.Ready) {
 			w.fail("engine %d was refused: %v", f.Engine, f.Err)
 		}
 	}
+	for _, v := range r.Moves {
+		w.pager.move(v)
+	}
 	for _, b := range r.Batches {
 		w.engines[b.Engine].submit(b)
 	}
@@ -250,7 +260,12 @@ func (w *World) settle() {
 	if !w.m.Idle() {
 		w.fail("nothing happens any more, but requests are live: %s", w.live())
 	}
-	for _, e := range w.m.Status().Engines {
+	st := w.m.Status()
+	if st.KV.Leases != [3]int{} || st.KV.Moves+st.KV.Queued != 0 || !w.m.Flushed() {
+		w.fail("at rest leases %v are held, %d moves go and %d wait, all saved: %t", st.KV.Leases, st.KV.Moves, st.KV.Queued, w.m.Flushed())
+	}
+	w.report.KV = st.KV.Counts
+	for _, e := range st.Engines {
 		if e.Running+e.Waiting+e.SlotsUsed != 0 || e.CellsUsed != 0 {
 			w.fail("at rest engine %d has %d running, %d waiting, %d rows and %d cells in use", e.Info.ID, e.Running, e.Waiting, e.SlotsUsed, e.CellsUsed)
 		}

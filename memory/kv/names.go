@@ -41,17 +41,28 @@ func (p *Pool) Unsaved(s ieg.Slot, tails bool) (start, n int32) {
 	return start, n
 }
 
-// Brought makes the first n tokens of an owned row computed: they were copied
-// from below the device.
+// Brought makes the first n tokens of an owned row computed: they are copied
+// from below the device, unproven as yet.
 func (p *Pool) Brought(s ieg.Slot, n int32) {
 	r := &p.rows[s]
 	p.grow(r, n-r.Computed)
-	r.Computed, r.Saved = n, n
+	r.Computed, r.Saved, r.Unproven = n, n, true
 }
 
-// Lost empties an owned row: its content is not what it should be.
-func (p *Pool) Lost(s ieg.Slot) {
-	tokens := p.rows[s].Tokens
-	p.trim(s, 0)
-	p.rows[s].Tokens = tokens
+// Proven takes in whether what was brought is right; a row of which it is not
+// is emptied. False: the row was given up meanwhile.
+func (p *Pool) Proven(s ieg.Slot, right bool) bool {
+	r := &p.rows[s]
+	if !r.Unproven {
+		return false
+	}
+	r.Unproven = false
+	if !right {
+		tokens := r.Tokens
+		p.trim(s, 0)
+		if r.Owner != 0 {
+			r.Tokens = tokens
+		}
+	}
+	return true
 }

@@ -21,6 +21,9 @@ type Row struct {
 	// Saved is the number of leading tokens that were copied below the device
 	// since they were computed, or were brought from there.
 	Saved int32
+	// Unproven tells that its content is on its way from below the device:
+	// nobody else may use it before it is known to be right.
+	Unproven bool
 	segs  []int32 // ids of the segments that make up [0, Computed)
 	chain []ieg.BlockHash
 }
@@ -112,10 +115,13 @@ func (p *Pool) Match(tokens []ieg.Token, tenant string) Match {
 		}
 		known := min(common(r.Tokens, tokens), most)
 		here := min(known, r.Computed)
+		if r.Unproven {
+			here = 0
+		}
 		if here > m.N || here == m.N && here > 0 && r.Owner == 0 && p.rows[m.Slot].Owner != 0 {
 			m.Slot, m.N = ieg.Slot(i), here
 		}
-		if r.Owner != 0 && known > r.Computed && known > m.PendingN {
+		if r.Owner != 0 && known > here && known > m.PendingN {
 			m.Pending, m.PendingN = ieg.Slot(i), known
 		}
 	}
