@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("IEG_TEST_NODE") == "1" {
 		actAsNode()
 	}
+	if os.Getenv("IEG_TEST_NO_ARENA") == "1" {
+		os.Exit(engine.Main(map[string]engine.Loader{"synth": synth.Load}))
+	}
 	enginetest.Main(m, map[string]engine.Loader{
 		"synth": synth.Load,
 		"missing": func(context.Context, engine.LoadSpec, func(float64)) (engine.Runner, error) {

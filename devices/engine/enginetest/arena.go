@@ -14,6 +14,9 @@ import (
 // OpenArena maps a file as an arena without codecs; children of this package
 // use it.
 func OpenArena(fd uintptr, bytes int64, pageBytes int) (engine.Arena, error) {
+	if pageBytes < 1 {
+		return nil, fmt.Errorf("pages of %d bytes", pageBytes)
+	}
 	mem, err := mapFile(int(fd), bytes)
 	if err != nil {
 		return nil, err

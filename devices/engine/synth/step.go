@@ -11,6 +11,7 @@ import (
 func (r *Runner) Step(b *ieg.Batch, done *ieg.StepDone) {
 	r.enter()
 	defer r.leave()
+	done.Copies = done.Copies[:0]
 	err := r.prepare(b, done)
 	if err == nil {
 		err = r.check(b.Work)
@@ -188,8 +189,12 @@ func (r *Runner) check(work []ieg.Work) error {
 
 // took is the made-up time of a step: fixed, per token of prefill, per decoded
 // sequence, and per cell of KV that is read. In the unified layout each
-// sequence reads all cells in use, with streams its own.
+// sequence reads all cells in use, with streams its own. A step without work
+// is no pass and takes none.
 func (r *Runner) took(work []ieg.Work) time.Duration {
+	if len(work) == 0 {
+		return 0
+	}
 	var prefill, decode, read int64
 	for i := range work {
 		w := &work[i]
