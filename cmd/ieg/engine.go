@@ -12,6 +12,7 @@ import (
 	"ieg/devices/engine"
 	"ieg/devices/engine/lib"
 	"ieg/devices/engine/llama"
+	arena "ieg/memory/tier/host"
 )
 
 func (a *app) engineCmd() *cobra.Command {
@@ -21,10 +22,10 @@ func (a *app) engineCmd() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	serve := &cobra.Command{
-		Use: "serve", Short: "Run one engine for a node, on descriptors 3 and 4", Hidden: true, Args: cobra.NoArgs,
+		Use: "serve", Short: "Run one engine for a node, on descriptors 3 to 5", Hidden: true, Args: cobra.NoArgs,
 		Example: "  ieg up starts it",
 		RunE: func(*cobra.Command, []string) error {
-			if code := engine.Main(loaders); code != exitOK {
+			if code := engine.MainArena(loaders, openArena); code != exitOK {
 				return &exitError{code: code}
 			}
 			return nil
@@ -43,6 +44,15 @@ func (a *app) engineCmd() *cobra.Command {
 	}
 	c.AddCommand(a.engineLsCmd(), a.engineAddCmd(), serve, list)
 	return c
+}
+
+// openArena maps the node's arena in a child.
+func openArena(fd uintptr, bytes int64, pageBytes int) (engine.Arena, error) {
+	a, err := arena.Open(fd, bytes, pageBytes)
+	if err != nil {
+		return nil, err // a nil *arena.Arena is no nil engine.Arena
+	}
+	return a, nil
 }
 
 // cacheFlag adds --cache-dir and returns where its value will be.
