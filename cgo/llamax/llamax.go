@@ -10,7 +10,7 @@ import (
 // Lib holds the addresses of the C functions.
 type Lib struct {
 	version, tokenize, getLogits, setAbort uintptr
-	strlen, tensorGet                      uintptr
+	strlen, tensorGet, isHost              uintptr
 }
 
 // Open looks up the functions in the library file, which the binding has
@@ -35,8 +35,13 @@ func Open(file string) (*Lib, error) {
 	if h, err = purego.Dlopen(base, purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
-	if l.tensorGet, err = purego.Dlsym(h, "ggml_backend_tensor_get"); err != nil {
-		return nil, fmt.Errorf("%s has no ggml_backend_tensor_get: it is of another version", base)
+	for name, at := range map[string]*uintptr{
+		"ggml_backend_tensor_get":     &l.tensorGet,
+		"ggml_backend_buffer_is_host": &l.isHost,
+	} {
+		if *at, err = purego.Dlsym(h, name); err != nil {
+			return nil, fmt.Errorf("%s has no %s: it is of another version", base, name)
+		}
 	}
 	if l.strlen, err = purego.Dlsym(purego.RTLD_DEFAULT, "strlen"); err != nil {
 		return nil, fmt.Errorf("look up strlen: %w", err)

@@ -2,10 +2,6 @@ package llamax
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +21,8 @@ type Rows struct {
 	Cells   int
 	Streams int
 	tensor  uintptr
+	data    uintptr // where the process can read and write it, or 0
+	buffer  uintptr
 }
 
 // tensor is the library's ggml_tensor.
@@ -129,16 +127,19 @@ func rowsOf(t *tensor) (Rows, bool) {
 	if err != nil || n < 0 {
 		return Rows{}, false
 	}
-	r := Rows{Value: kind == "cache_v", Layer: n, Type: t.kind, Bytes: int(t.nb[1]), Cells: int(t.ne[1]), Streams: int(t.ne[2])}
+	r := Rows{Value: kind == "cache_v", Layer: n, Type: t.kind, Bytes: int(t.nb[1]), Cells: int(t.ne[1]), Streams: int(t.ne[2]), data: t.data, buffer: t.buffer}
 	return r, t.nb[2] == t.nb[1]*uint64(t.ne[1]) && t.ne[3] == 1 && r.Bytes > 0 && t.data != 0 && t.buffer != 0
 }
 
 // Found returns the tensors seen: all K by layer, then all V.
-func (w *Watch) Found() []Rows {
+func (w *Watch) Found(l *Lib) []Rows {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []Rows
 	for _, r := range w.found {
+		if host, _, _ := purego.SyscallN(l.isHost, r.buffer); host&0xff == 0 {
+			r.data = 0
+		}
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b Rows) int {
@@ -151,51 +152,4 @@ func (w *Watch) Found() []Rows {
 		return a.Layer - b.Layer
 	})
 	return out
-}
-
-// errWatch: the context doesn't keep its callback as expected.
-var errWatch = errors.New("the callback's place in the context was not found")
-
-// Unwatch takes the watch out of its context: a callback would be asked about
-// each operation of each decode. It must be found in the context by its value,
-// at one place only; else the context must be closed.
-func (w *Watch) Unwatch(ctx uintptr) error {
-	function, data := w.Callback()
-	mem, err := os.Open("/proc/self/mem") // gives an error where plain reading would end the process
-	if err != nil {
-		return fmt.Errorf("%w: %w", errWatch, err)
-	}
-	defer mem.Close()
-	head := make([]byte, contextHead)
-	if _, err := mem.ReadAt(head, int64(ctx)); err != nil {
-		return fmt.Errorf("%w: %w", errWatch, err)
-	}
-	want := binary.NativeEndian.AppendUint64(nil, uint64(function))
-	want = binary.NativeEndian.AppendUint64(want, uint64(data))
-	at := bytes.Index(head, want)
-	if at < 0 || at%8 != 0 || bytes.Contains(head[at+8:], want) {
-		return errWatch
-	}
-	*(*[2]uint64)(pointer(ctx + uintptr(at))) = [2]uint64{}
-	return nil
-}
-
-// Close forgets the watch. Its context must be closed, or the watch taken out.
-func (w *Watch) Close() {
-	_, data := w.Callback()
-	watches.Delete(data)
-}
-
-// ReadRows copies bytes of a stream's rows into dst, beginning with byte from
-// of cell 0. No decode may run.
-func (l *Lib) ReadRows(r *Rows, stream, from int, dst []byte) error {
-	if len(dst) == 0 {
-		return nil
-	}
-	size := r.Bytes * r.Cells
-	if stream < 0 || stream >= r.Streams || from < 0 || len(dst) > size-from {
-		return fmt.Errorf("bytes [%d, %d) of stream %d; there are %d streams of %d bytes", from, from+len(dst), stream, r.Streams, size)
-	}
-	purego.SyscallN(l.tensorGet, r.tensor, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(stream*size+from), uintptr(len(dst)))
-	return nil
 }

@@ -18,36 +18,60 @@ type joiner struct {
 
 // load makes a slot hold [0, Start+N), of which N come from the arena.
 func (b *blocks) load(op *ieg.KVOp, done *ieg.CopyDone) error {
-	if op.To == b.s.blobOf {
-		b.s.blobOf = ieg.NoSlot
-	}
-	first, n := int(op.Start), int(op.N)
-	unified := b.s.c.shape.layout == ieg.Unified
-	if unified {
-		if err := b.s.trim(op.To, op.Start); err != nil {
-			return err
-		}
-	} else {
-		first, n = 0, first+n
-	}
-	b.state = sized(b.state, b.form.size(n))
-	b.to = b.form.write(b.state, b.head, n, first, b.to)
-	if !unified && op.Start > 0 {
-		if err := b.keep(op.To, int(op.Start)); err != nil {
-			return err
-		}
+	first, err := b.aim(op)
+	if err != nil {
+		return err
 	}
 	if bad := b.joinAll(op, first); bad >= 0 {
 		done.Bad = int32(bad) + 1
 		return b.empty(op.To, fmt.Errorf("extent %d of the load into slot %d (tokens from %d) is not what its digest says", bad, op.To, op.Extents[bad].Start))
 	}
-	if unified {
-		return b.adopt(op)
+	switch {
+	case b.inPlace:
+		err = b.mark(op.To, op.Start+op.N)
+	case b.s.c.shape.layout == ieg.Unified:
+		err = b.adopt(op)
+	default:
+		if err = b.s.load(op.To, b.state); err != nil {
+			err = b.empty(op.To, err)
+		}
 	}
-	if err := b.s.load(op.To, b.state); err != nil {
-		return b.empty(op.To, err)
+	if err != nil {
+		return err
 	}
-	return b.loaded(op)
+	if held := b.s.held(op.To); held != op.Start+op.N {
+		return b.empty(op.To, fmt.Errorf("slot %d holds %d tokens after a load up to %d", op.To, held, op.Start+op.N))
+	}
+	b.s.tokens[op.To] = op.Start + op.N
+	return nil
+}
+
+// aim makes dst of a load: the stream's own rows, or those of a state. It tells
+// the token whose rows come first there.
+func (b *blocks) aim(op *ieg.KVOp) (first int, err error) {
+	b.dst = b.dst[:0]
+	if b.inPlace {
+		for i := range b.shape.rows {
+			b.dst = append(b.dst, b.shape.rows[i].tensor.Memory(int(b.s.seq[op.To])))
+		}
+		return 0, nil
+	}
+	first, n := int(op.Start), int(op.N)
+	if b.s.c.shape.layout == ieg.Unified {
+		err = b.s.trim(op.To, op.Start)
+	} else {
+		first, n = 0, first+n
+	}
+	b.state = sized(b.state, b.form.size(n))
+	b.to = b.form.write(b.state, b.head, n, first, b.to)
+	for i := range b.shape.rows {
+		r := &b.shape.rows[i]
+		b.dst = append(b.dst, b.state[b.to[r.export]:][:n*r.bytes])
+	}
+	if first < int(op.Start) {
+		err = b.keep(op.To, int(op.Start))
+	}
+	return first, err
 }
 
 // empty empties a slot after an error, which it returns.
@@ -70,15 +94,6 @@ func (b *blocks) adopt(op *ieg.KVOp) error {
 	if got != uint64(len(b.state)) {
 		return b.empty(op.To, fmt.Errorf("%w: no room for %d tokens in slot %d: %s", ieg.ErrOutOfMemory, op.N, op.To, c.lib.log.Take()))
 	}
-	return b.loaded(op)
-}
-
-// loaded checks what the library says of a loaded slot.
-func (b *blocks) loaded(op *ieg.KVOp) error {
-	if held := b.s.held(op.To); held != op.Start+op.N {
-		return b.empty(op.To, fmt.Errorf("slot %d holds %d tokens after a load up to %d", op.To, held, op.Start+op.N))
-	}
-	b.s.tokens[op.To] = op.Start + op.N
 	return nil
 }
 
@@ -90,15 +105,15 @@ func (b *blocks) keep(slot ieg.Slot, n int) error {
 	}
 	for i := range b.shape.rows {
 		r := &b.shape.rows[i]
-		if err := b.read(&src, r, 0, 0, b.state[b.to[r.export]:][:n*r.bytes]); err != nil {
+		if err := b.read(&src, r, 0, 0, b.dst[i][:n*r.bytes]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joinAll proves all extents and joins their rows in the state, whose first
-// token is first. It returns the first bad extent, or -1.
+// joinAll proves all extents and joins their rows in dst, whose first token is
+// first. It returns the first bad extent, or -1.
 func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
 	bytes := int64(0)
 	for i := range op.Extents {
@@ -159,7 +174,7 @@ func (b *blocks) joinPiece(e *ieg.Extent, p piece, n, first int, sum uint64) uin
 	at := p.at
 	for i := range b.shape.rows {
 		r := &b.shape.rows[i]
-		dst := b.state[b.to[r.export]+(int(e.Start)+p.first-first)*r.bytes:][:n*r.bytes]
+		dst := b.dst[i][(int(e.Start)+p.first-first)*r.bytes:][:n*r.bytes]
 		for left := p.n * r.bytes; left > 0; {
 			s := b.span(e, at, left)
 			sum = b.arena.Digest(sum, s)
@@ -183,7 +198,7 @@ func (b *blocks) unpackPiece(j *joiner, e *ieg.Extent, p piece, n, first int, su
 	b.arena.Decode(e.Codec, b.kvType, j.raw, kept)
 	for i := range b.shape.rows {
 		r := &b.shape.rows[i]
-		copy(b.state[b.to[r.export]+(int(e.Start)+p.first-first)*r.bytes:], j.raw[p.n*r.before:][:n*r.bytes])
+		copy(b.dst[i][(int(e.Start)+p.first-first)*r.bytes:], j.raw[p.n*r.before:][:n*r.bytes])
 	}
 	return sum
 }

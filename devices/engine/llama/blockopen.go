@@ -79,11 +79,12 @@ func (l *loading) build(r *Runner, s shape) error {
 			b, err = l.learn(r.slots)
 		}
 	}
-	if err != nil {
-		if l.tiers() {
-			l.info.KVNote = err.Error()
-		}
-		return nil
+	switch {
+	case !l.tiers():
+	case err != nil:
+		l.info.KVNote = err.Error()
+	case b == nil:
+		l.info.KVNote = "the model keeps no KV by token"
 	}
 	if r.slots.blocks = b; b != nil && l.tiers() {
 		b.arena = l.spec.Arena
@@ -92,6 +93,9 @@ func (l *loading) build(r *Runner, s shape) error {
 	}
 	return nil
 }
+
+// unwatch ends the look for tensors; tests make it fail.
+var unwatch = (*llamax.Watch).Unwatch
 
 // errPruned: the way by the export is not open to models with sliding layers.
 var errPruned = errors.New("the library's export leaves out what sliding windows won't read again, and its tensors were not found")
@@ -118,13 +122,12 @@ func (l *loading) learn(s *slots) (*blocks, error) {
 	if err := l.compute(s, 0, learnFirst); err != nil {
 		return nil, err
 	}
-	var tensors []llamax.Rows
 	calls := 0
 	if b.direct {
-		if err := watch.Unwatch(uintptr(c.ctx)); err != nil {
+		if err := unwatch(watch, uintptr(c.ctx)); err != nil {
 			return nil, err
 		}
-		tensors, calls = watch.Found(), watch.Calls()
+		b.tensors, calls = watch.Found(c.lib.x), watch.Calls()
 	}
 	if err := l.compute(s, learnFirst, learnTokens); err != nil {
 		return nil, err
@@ -136,11 +139,15 @@ func (l *loading) learn(s *slots) (*blocks, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.learnShape(blob, tensors); err != nil {
+	if err := b.learnShape(blob); err != nil {
 		return nil, err
 	}
 	b.int8 = b.shape.packs(b.kvType)
-	return b, b.prove(blob)
+	if err := b.prove(blob); err != nil {
+		return nil, err
+	}
+	b.inPlace = b.direct && b.provePlace(min(1, ieg.Slot(c.shape.slots)-1), learnTokens)
+	return b, nil
 }
 
 // compute adds tokens [from, to) of no meaning to slot 0.
@@ -158,7 +165,7 @@ func (l *loading) compute(s *slots, from, to int) error {
 }
 
 // learnShape learns the order of the rows from the export of slot 0.
-func (b *blocks) learnShape(blob []byte, tensors []llamax.Rows) (err error) {
+func (b *blocks) learnShape(blob []byte) (err error) {
 	c, streams := b.s.c, 1
 	if c.shape.layout == ieg.Streams {
 		streams = int(c.shape.slots)
@@ -171,12 +178,12 @@ func (b *blocks) learnShape(blob []byte, tensors []llamax.Rows) (err error) {
 		b.shape, err = shapeOf(b.form)
 		return err
 	}
-	for i := range tensors {
-		if t := &tensors[i]; t.Streams != streams || t.Cells != int(c.shape.slotTokens) {
+	for i := range b.tensors {
+		if t := &b.tensors[i]; t.Streams != streams || t.Cells != int(c.shape.slotTokens) {
 			return fmt.Errorf("%w: %d streams of %d cells in layer %d", errForm, t.Streams, t.Cells, t.Layer)
 		}
 	}
-	b.shape, err = shapeByContent(b.form, blob, learnTokens, tensors, func(t *llamax.Rows) ([]byte, error) {
+	b.shape, err = shapeByContent(b.form, blob, learnTokens, b.tensors, func(t *llamax.Rows) ([]byte, error) {
 		rows := make([]byte, learnTokens*t.Bytes)
 		return rows, c.lib.x.ReadRows(t, 0, 0, rows)
 	})

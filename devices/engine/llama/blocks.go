@@ -7,6 +7,7 @@ import (
 	yz "github.com/hybridgroup/yzma/pkg/llama"
 
 	"ieg"
+	"ieg/cgo/llamax"
 	"ieg/devices/engine"
 )
 
@@ -16,7 +17,8 @@ import (
 // i, since streams are filled from their beginning and cut at their end only.
 // Where that is not to be had, a slot's whole export is cut, or, in the unified
 // layout, that of a scratch sequence which gets the range of tokens. Into a
-// slot there is one way, a whole state: its rows are joined from the pieces.
+// stream of this process's memory rows are written where they belong; else a
+// whole state is joined from the pieces, and imported.
 type blocks struct {
 	s      *slots
 	arena  engine.Arena
@@ -25,15 +27,19 @@ type blocks struct {
 	head   [stateHead]byte
 	kvType string
 	int8   bool
-	direct bool
+	// direct: rows are read where they lie; inPlace: they are written there.
+	direct, inPlace bool
+	tensors         []llamax.Rows
 	// scratch is a spare sequence of the unified layout.
 	scratch int32
 	cores   int
 
 	// Working memory: the places of rows in the export and in the state, the
-	// state that is built, pieces, and what each joiner needs.
+	// state that is built, where a load's rows go, pieces, and what each joiner
+	// needs.
 	at, to []int
 	state  []byte
+	dst    [][]byte
 	pieces []piece
 	join   [joiners]joiner
 }

@@ -118,6 +118,8 @@ const (
 	// keepStateBytes is the largest state whose memory is kept for the next
 	// load: to fill new memory takes five times as long and more.
 	keepStateBytes = 96 << 20
+	// swapBytes of two streams are exchanged at a time.
+	swapBytes = 64 << 10
 	// packBytes is what int8 packs at least: 64 elements of two bytes.
 	packBytes = 128
 	// maxRowBytes bounds the K or V of a token in one layer.

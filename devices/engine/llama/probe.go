@@ -32,7 +32,7 @@ func (l *loading) choose(ctx context.Context, r *Runner) (shape, error) {
 	switch {
 	case l.spec.Layout == "unified", l.size.slots == 1 && !l.tiers():
 		layouts = layouts[1:]
-	case l.spec.Layout == "streams", l.tiers() && (l.slides() || l.size.slots == 1):
+	case l.spec.Layout == "streams", l.tiers() && (l.slides() || l.size.slots == 1 || l.size.slots == maxSlots):
 		layouts = layouts[:1] // out of which blocks are read without a detour
 	}
 	flash := []bool{true, false}

@@ -133,6 +133,9 @@ func (s *slots) copy(from, to ieg.Slot, n int32, whole bool) error {
 // copyBytes copies by export and import. The export is kept for the next copy
 // from the same slot.
 func (s *slots) copyBytes(from, to ieg.Slot, n int32) error {
+	if s.blocks != nil && s.blocks.inPlace {
+		return s.blocks.copyRows(from, to, n)
+	}
 	if err := s.exportOnce(from, n); err != nil {
 		return err
 	}
@@ -180,6 +183,11 @@ func (s *slots) load(slot ieg.Slot, blob []byte) error {
 
 // swap exchanges the streams of two slots, with what they hold.
 func (s *slots) swap(a, b ieg.Slot) error {
+	if s.blocks != nil && s.blocks.inPlace {
+		s.blocks.swapRows(a, b)
+		s.exchange(a, b)
+		return errors.Join(s.blocks.mark(a, s.tokens[a]), s.blocks.mark(b, s.tokens[b]))
+	}
 	blobs := [2][]byte{}
 	for i, slot := range []ieg.Slot{a, b} {
 		if s.tokens[slot] == 0 {
@@ -190,8 +198,7 @@ func (s *slots) swap(a, b ieg.Slot) error {
 			return err
 		}
 	}
-	s.seq[a], s.seq[b] = s.seq[b], s.seq[a]
-	s.slot[s.seq[a]], s.slot[s.seq[b]] = a, b
+	s.exchange(a, b)
 	for i, slot := range []ieg.Slot{a, b} {
 		held := s.tokens[slot]
 		if held == 0 {
@@ -206,6 +213,12 @@ func (s *slots) swap(a, b ieg.Slot) error {
 		}
 	}
 	return nil
+}
+
+// exchange gives two slots each other's stream.
+func (s *slots) exchange(a, b ieg.Slot) {
+	s.seq[a], s.seq[b] = s.seq[b], s.seq[a]
+	s.slot[s.seq[a]], s.slot[s.seq[b]] = a, b
 }
 
 // held is the number of tokens that the library says a slot holds.
