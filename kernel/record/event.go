@@ -25,7 +25,7 @@ type Header struct {
 }
 
 // event is the form in which an event is encoded: one field is set, none for
-// Tick and Drain, which are told by Name.
+// Tick, Drain and NVMeUp, which are told by Name.
 type event struct {
 	Name    string
 	Arrived *ieg.Request
@@ -38,6 +38,10 @@ type event struct {
 	Ready   *ieg.EngineInfo
 	Lost    *kernel.EngineLost
 	Stalled *kernel.EngineStalled
+	Host    *kernel.HostUp
+	Reason  string // NVMeDown
+	Moved   *ieg.MoveDone
+	Control *kernel.KVControl
 }
 
 // wrap makes the encoded form; StepDone has its own.
@@ -65,6 +69,16 @@ func wrap(ev kernel.Event) (event, error) {
 		return event{Name: "lost", Lost: &ev}, nil
 	case kernel.EngineStalled:
 		return event{Name: "stalled", Stalled: &ev}, nil
+	case kernel.HostUp:
+		return event{Name: "host", Host: &ev}, nil
+	case kernel.NVMeUp:
+		return event{Name: "nvme"}, nil
+	case kernel.NVMeDown:
+		return event{Name: "nonvme", Reason: ev.Reason}, nil
+	case kernel.MoveDone:
+		return event{Name: "moved", Moved: &ev.Done}, nil
+	case kernel.KVControl:
+		return event{Name: "control", Control: &ev}, nil
 	case kernel.Drain:
 		return event{Name: "drain"}, nil
 	case kernel.Tick:
@@ -98,6 +112,16 @@ func (e *event) unwrap() (kernel.Event, error) {
 		return *e.Lost, nil
 	case e.Name == "stalled" && e.Stalled != nil:
 		return *e.Stalled, nil
+	case e.Name == "host" && e.Host != nil && arena(e.Host.Pages):
+		return *e.Host, nil
+	case e.Name == "nvme":
+		return kernel.NVMeUp{}, nil
+	case e.Name == "nonvme":
+		return kernel.NVMeDown{Reason: e.Reason}, nil
+	case e.Name == "moved" && e.Moved != nil:
+		return kernel.MoveDone{Done: *e.Moved}, nil
+	case e.Name == "control" && e.Control != nil:
+		return *e.Control, nil
 	case e.Name == "drain":
 		return kernel.Drain{}, nil
 	case e.Name == "tick":
@@ -105,6 +129,10 @@ func (e *event) unwrap() (kernel.Event, error) {
 	}
 	return nil, fmt.Errorf("%w: an event %q without its content", ErrCorrupt, e.Name)
 }
+
+// arena tells whether a number of pages may be an arena's: a ledger takes
+// memory for each.
+func arena(pages int32) bool { return pages >= 0 && pages <= PagesMax }
 
 // mark is what precedes the body of an event or report.
 type mark struct {
@@ -166,6 +194,14 @@ func appendReport(b []byte, d *ieg.StepDone) []byte {
 		if r.Stop != ieg.NotStopped {
 			b = append(b, byte(r.Stop))
 		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.Copies)))
+	for i := range d.Copies {
+		c := &d.Copies[i]
+		b = binary.AppendUvarint(b, uint64(uint32(c.Op)))
+		b = binary.BigEndian.AppendUint64(b, c.Digest)
+		b = binary.AppendUvarint(b, uint64(uint32(c.Bad)))
+		b = binary.AppendVarint(b, int64(c.Took))
 	}
 	return b
 }
@@ -246,7 +282,27 @@ func (r *reader) report() (*ieg.StepDone, error) {
 		}
 		d.Results = append(d.Results, res)
 	}
-	return d, nil
+	return d, r.copies(d)
+}
+
+// copies takes off what a report tells of copies.
+func (r *reader) copies(d *ieg.StepDone) error {
+	n := r.uvarint()
+	if r.bad || n > CopiesMax {
+		return fmt.Errorf("%w: a report with %d copies", ErrCorrupt, n)
+	}
+	for range n {
+		c := ieg.CopyDone{Op: int32(r.uvarint())}
+		if b := r.take(8); b != nil {
+			c.Digest = binary.BigEndian.Uint64(b)
+		}
+		c.Bad, c.Took = int32(r.uvarint()), time.Duration(r.varint())
+		if r.bad || c.Op < 0 || c.Bad < 0 {
+			return fmt.Errorf("%w: a report ends early, or copies with operation %d and block %d", ErrCorrupt, c.Op, c.Bad)
+		}
+		d.Copies = append(d.Copies, c)
+	}
+	return nil
 }
 
 // encoder makes the frames of one segment.

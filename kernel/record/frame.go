@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-const magic = "IEGREC1\n"
+// magic names the format and its version.
+const magic = "IEGREC2\n"
 
 // Kinds of frames.
 const (

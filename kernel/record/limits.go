@@ -23,4 +23,8 @@ const (
 	RetryAfter = 250 * time.Millisecond
 	// ResultsMax bounds the results of one report.
 	ResultsMax = 1 << 16
+	// CopiesMax bounds the copies of one report.
+	CopiesMax = 1 << 16
+	// PagesMax bounds the pages of an arena.
+	PagesMax = 1 << 24
 )

@@ -319,6 +319,9 @@ func TestFolder(t *testing.T) {
 func FuzzReplay(f *testing.F) {
 	b := recording(f)
 	f.Add(b)
+	segs, _ := deepRecording(f, 40*time.Millisecond, 2)
+	f.Add(segs[0])
+	f.Add(segs[len(segs)-1])
 	f.Add(b[:len(b)/2])
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -329,10 +332,12 @@ func FuzzReplay(f *testing.F) {
 
 // FuzzFrames changes contents under checksums that fit.
 func FuzzFrames(f *testing.F) {
-	b := recording(f)
+	segs, _ := deepRecording(f, 40*time.Millisecond, 2)
+	segs = append(segs[len(segs)/2:], recording(f))
 	f.Add(uint(1), uint(9), byte(1))
 	f.Add(uint(5), uint(0), byte(255))
 	f.Fuzz(func(t *testing.T, frame, at uint, x byte) {
+		b := segs[at%uint(len(segs))]
 		fr, err := newFrames(bytes.NewReader(b))
 		if err != nil {
 			t.Fatal(err)

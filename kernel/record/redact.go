@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -24,9 +25,12 @@ import (
 // equal tokens elsewhere do not, so that nothing can be counted. The key is
 // random and thrown away. Names of tenants and tools become hashes; stop
 // strings, stop tokens, biases and grammars are left out, notes of failures and
-// cancels too. Lengths, times, classes, models and the requests' ids stay.
+// cancels too. Names of KV blocks are made anew from the replaced tokens and
+// tenants. Lengths, times, classes, models, digests of KV and the requests' ids
+// stay.
 //
-// A segment without its end mark is copied as far as it goes.
+// The segment is read to its end first, and held in memory. One without its end
+// mark is copied as far as it goes.
 func Redact(w io.Writer, in io.Reader) error {
 	var key [32]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -43,14 +47,20 @@ type chain [32]byte
 type redactor struct {
 	key    [32]byte
 	chains map[ieg.SeqID]chain
+	roots  names
 }
 
 func redact(w io.Writer, in io.Reader, key [32]byte) error {
-	s, err := newSegment(in)
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	s, err := newSegment(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
 	r := &redactor{key: key, chains: map[ieg.SeqID]chain{}}
+	r.learnRoots(data)
 	enc := newEncoder()
 	s.header.Redacted = true
 	if err := enc.header(s.header); err != nil {
@@ -94,6 +104,11 @@ func (r *redactor) event(enc *encoder, m *kernel.Machine, mk mark, ev kernel.Eve
 			err = fmt.Errorf("%T at %d: the machine panics: %v", ev, mk.now, p)
 		}
 	}()
+	if c, ok := ev.(kernel.KVControl); ok {
+		ev, mk.digest.Content = r.control(m, c), 0
+		m.Apply(mk.now, c)
+		return enc.event(mk, ev)
+	}
 	m.Apply(mk.now, ev)
 	mk.digest.Content = 0
 	switch e := ev.(type) {
@@ -108,20 +123,27 @@ func (r *redactor) event(enc *encoder, m *kernel.Machine, mk mark, ev kernel.Eve
 		return enc.event(mk, e)
 	case kernel.StepDone:
 		for i := range e.Done.Results {
-			if res := &e.Done.Results[i]; res.Sampled {
-				c := r.chains[res.Seq]
-				res.Token = r.next(&c, res.Token)
-				r.chains[res.Seq] = c
+			res := &e.Done.Results[i]
+			if !res.Sampled {
+				res.Token = 0
+				continue
 			}
+			c := r.chains[res.Seq]
+			res.Token = r.next(&c, res.Token)
+			r.chains[res.Seq] = c
 		}
-		if e.Done.Err != "" {
-			e.Done.Err = "redacted"
-		}
+		e.Done.Err = reason(e.Done.Err)
 		var head [64]byte
 		enc.report(appendReport(appendMark(head[:0], mk), e.Done))
 		return nil
 	case kernel.EngineLost:
 		e.Reason = "redacted"
+		return enc.event(mk, e)
+	case kernel.NVMeDown:
+		e.Reason = reason(e.Reason)
+		return enc.event(mk, e)
+	case kernel.MoveDone:
+		e.Done.Err = reason(e.Done.Err)
 		return enc.event(mk, e)
 	}
 	return enc.event(mk, ev)
@@ -160,7 +182,7 @@ func (r *redactor) request(in *ieg.Request) (*ieg.Request, chain) {
 	spec := *in
 	var c chain
 	spec.Prompt = r.tokens(&c, in.Prompt)
-	spec.Tenant = r.name(in.Tenant)
+	spec.Tenant, spec.Stored = r.name(in.Tenant), r.stored(in.Stored)
 	spec.Tools = make([]string, len(in.Tools))
 	for i, t := range in.Tools {
 		spec.Tools[i] = r.name(t)
@@ -171,6 +193,7 @@ func (r *redactor) request(in *ieg.Request) (*ieg.Request, chain) {
 }
 
 func (r *redactor) snapshot(s *kernel.Snapshot) {
+	r.tiers(s)
 	for i := range s.Requests {
 		q := &s.Requests[i]
 		spec, end := r.request(q.Spec)

@@ -161,6 +161,9 @@ func restore(s *kernel.Snapshot) (m *kernel.Machine, err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
+	if h := s.KV.Host; h != nil && !arena(h.Config.Pages) {
+		return nil, fmt.Errorf("an arena of %d pages", h.Config.Pages)
+	}
 	return kernel.Restore(s)
 }
 
@@ -192,8 +195,8 @@ func (rep *Report) apply(m *kernel.Machine, mk mark, ev kernel.Event) (err error
 
 // sketch names what a Ready wants, in numbers.
 func sketch(r *kernel.Ready) string {
-	s := fmt.Sprintf("%d admits, %d emits, %d finishes, %d aborts, %d halts, %d kills, %d loads, %d unloads, %d refusals",
-		len(r.Admits), len(r.Emits), len(r.Finishes), len(r.Aborts), len(r.Halts), len(r.Kills), len(r.Loads), len(r.Unloads), len(r.Refusals))
+	s := fmt.Sprintf("%d admits, %d emits, %d finishes, %d aborts, %d halts, %d kills, %d loads, %d unloads, %d refusals, %d moves",
+		len(r.Admits), len(r.Emits), len(r.Finishes), len(r.Aborts), len(r.Halts), len(r.Kills), len(r.Loads), len(r.Unloads), len(r.Refusals), len(r.Moves))
 	for _, b := range r.Batches {
 		s += fmt.Sprintf("; step %d of engine %d: %d new, %d operations, %d work, grant %d", b.Step, b.Engine, len(b.New), len(b.Ops), len(b.Work), b.Grant)
 	}
