@@ -21,6 +21,19 @@ const (
 	BarCells = 32
 )
 
+// Sizes of the KV tiers below the devices.
+const (
+	// ArenaPage is the size of a page of the arena, in bytes.
+	ArenaPage = 256 << 10
+	// HostShare of the memory that may be taken is the arena's, at most
+	// HostMost bytes.
+	HostShare = 0.2
+	HostMost  = 256 << 30
+	// NVMeShare of the free disk is the NVMe tier's, at most NVMeMost bytes.
+	NVMeShare = 0.2
+	NVMeMost  = 100 << 30
+)
+
 // Limits of the node's doors.
 const (
 	// AnswerWait is what the API has to write its last answers at the end.

@@ -32,6 +32,7 @@ type server struct {
 	cfg     *config.Effective
 	log     *slog.Logger
 	node    *node.Node
+	tiers   *tiers
 	addr    string // where the API listens
 	started time.Time
 	told    chan admin.Drain // the admin socket asked for the end
@@ -85,23 +86,14 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	}
 	host := findHost(e, state)
 
-	// The kernel's loop, and the engines that it starts.
-	prep := preparer{stateDir: state, libDir: libDirs(e), cores: host.machine.CPU.Granted, log: log}
-	tap := metrics.NewTap(meterConfig(e))
-	plugs := node.Config{
-		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
-		Devices: host.devices, Prepare: prep.prepare, Log: log,
-	}
-	doors := admin.Node{Host: s, Drainer: s}
-	if err := s.record(&plugs, &doors); err != nil {
-		return nil, err
-	}
-	s.node, err = node.New(plugs)
-	if err != nil {
-		return nil, err
-	}
+	// The kernel's loop, what lies below the devices, and the engines.
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
+	tap := metrics.NewTap(meterConfig(e))
+	doors := admin.Node{Host: s, Drainer: s}
+	if err := s.openNode(self, state, host, tap, &doors); err != nil {
+		return nil, err
+	}
 	s.ended.Go(func() {
 		defer s.node.Probed()
 		if err := probeBackends(ctx, self, e, s.node.AddDevices); err != nil && ctx.Err() == nil {
@@ -127,6 +119,30 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	s.serve("admin socket", func() error { return s.admin.Serve(socket) })
 	s.watchdog(ctx)
 	return s, nil
+}
+
+// openNode makes the node: the kernel's loop with the tiers below the devices
+// and the engines that it will start.
+func (s *server) openNode(self, state string, h host, tap *metrics.Tap, doors *admin.Node) (err error) {
+	e, log := s.cfg, s.log
+	if s.tiers, err = openTiers(e, h.machine.Memory, log); err != nil {
+		return err
+	}
+	s.later(s.tiers.close)
+	prep := preparer{stateDir: state, libDir: libDirs(e), cores: h.machine.CPU.Granted, log: log}
+	plugs := node.Config{
+		Kernel: kernelConfig(e), Observers: []run.Observer{tap}, Command: []string{self, "engine", "serve"},
+		Devices: h.devices, Prepare: prep.prepare, Log: log,
+	}
+	s.tiers.plug(&plugs)
+	if err := s.record(&plugs, doors); err != nil {
+		return err
+	}
+	if s.node, err = node.New(plugs); err != nil {
+		return err
+	}
+	s.tiers.begin(s.node.Loop())
+	return nil
 }
 
 // record plugs the flight recorder into the loop and the admin socket.

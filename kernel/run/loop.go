@@ -17,6 +17,9 @@ type Config struct {
 	Kernel    kernel.Config
 	Starter   Starter
 	Observers []Observer
+	// Mover carries out moves; nil if there is no NVMe tier (the kernel is then
+	// not told of one).
+	Mover Mover
 	// Before sees each event before it is applied, with the machine as it is:
 	// the flight recorder. May be nil.
 	Before func(now ieg.Time, ev kernel.Event, m *kernel.Machine)
@@ -120,7 +123,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.status.Store(&st)
 			published = now
 		}
-		if l.drained && l.machine.Idle() {
+		if l.drained && l.machine.Idle() && l.machine.Flushed() {
 			l.stopOnce.Do(func() { close(l.idle) })
 		}
 	}
@@ -235,6 +238,9 @@ func (l *Loop) carryOut(r *kernel.Ready) {
 	}
 	l.finish(r.Finishes)
 	l.steer(r)
+	for _, v := range r.Moves {
+		l.cfg.Mover.Move(v)
+	}
 	for _, b := range r.Batches {
 		l.submit(b)
 	}

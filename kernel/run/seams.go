@@ -28,6 +28,12 @@ type Starter interface {
 	Refused(id ieg.EngineID, err error)
 }
 
+// Mover copies blocks between the arena and the NVMe tier. Move does not block;
+// each move is answered by one kernel.MoveDone.
+type Mover interface {
+	Move(m ieg.Move)
+}
+
 // Sink takes the output of one request (see api/openai.Sink).
 type Sink interface {
 	Parse(choice int32, r *ieg.SeqResult) (done bool)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ieg"
 	"ieg/api/admin"
 	"ieg/kernel/spec"
 )
@@ -45,6 +46,7 @@ type Config struct {
 	Classes   Classes   `yaml:"classes"`
 	Scheduler Scheduler `yaml:"scheduler"`
 	Recorder  Recorder  `yaml:"recorder"`
+	KV        KV        `yaml:"kv"`
 }
 
 // Model is one model to load at the start.
@@ -135,6 +137,10 @@ func Default() *Effective {
 		},
 		Scheduler: Scheduler{PrefillShare: 0.68, PrefillShareMin: 0.5, GrantSteps: 32},
 		Recorder:  Recorder{Enabled: true, SegmentEvery: Duration(time.Minute), Segments: 10},
+		KV: KV{
+			Host: AutoSize, HostCodec: ieg.CompressAuto, Lock: true, Policy: "value", SaveShare: 0.04,
+			NVMe: AutoSize, NVMeCodec: ieg.CompressAuto, Reserve: AutoSize, TTL: Duration(7 * 24 * time.Hour),
+		},
 	}
 	e.DataDir = e.dir("data_dir", "STATE_DIRECTORY", "XDG_DATA_HOME", ".local/share", "/var/lib/ieg")
 	e.CacheDir = e.dir("cache_dir", "CACHE_DIRECTORY", "XDG_CACHE_HOME", ".cache", "/var/cache/ieg")

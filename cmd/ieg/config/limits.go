@@ -23,6 +23,9 @@ const (
 	DrainTimeoutMax = 24 * time.Hour
 	// SegmentsMax bounds the kept segments of the flight recorder.
 	SegmentsMax = 10_000
+	// HostMin and NVMeMin are the least sizes of the KV tiers, in bytes.
+	HostMin = 16 << 20
+	NVMeMin = 64 << 20
 	// DepthMax bounds the nesting of the file.
 	DepthMax = 32
 )

@@ -26,6 +26,10 @@ var overrides = []override{
 	{"admin-group", "admin_group", "group whose members may use the admin socket"},
 	{"drain-timeout", "drain_timeout", "longest wait for running requests at the end"},
 	{"max-queue", "max_queue", "most waiting requests of an engine; more get 429"},
+	{"kv-host", "kv.host", "main memory for KV of idle and preempted sequences; auto, 0 for none"},
+	{"kv-nvme", "kv.nvme", "space in the data folder for KV; auto, 0 for none"},
+	{"kv-key-file", "kv.key_file", "file with the key that KV in the data folder is encrypted with"},
+	{"kv-events", "kv.events", "ZMQ address where KV events are published, as vLLM does"},
 	{"log-format", "log_format", "auto, text or json"},
 	{"log-level", "log_level", "debug, info, warn or error"},
 }
@@ -236,6 +240,7 @@ func (e *Effective) resolve(dir string) {
 	fix("cache_dir", &e.CacheDir)
 	fix("lib", &e.Lib)
 	fix("admin", &e.Admin)
+	fix("kv.key_file", &e.KV.KeyFile)
 	for i := range e.Models {
 		fix(fmt.Sprintf("models[%d].path", i), &e.Models[i].Path)
 	}
@@ -243,7 +248,7 @@ func (e *Effective) resolve(dir string) {
 
 // absolute makes every path one that means the same in any folder.
 func (e *Effective) absolute() error {
-	paths := []*string{&e.APIKeyFile, &e.DataDir, &e.CacheDir, &e.Lib, &e.Admin}
+	paths := []*string{&e.APIKeyFile, &e.DataDir, &e.CacheDir, &e.Lib, &e.Admin, &e.KV.KeyFile}
 	for i := range e.Models {
 		paths = append(paths, &e.Models[i].Path)
 	}

@@ -45,6 +45,7 @@ func (e *Effective) Validate() error {
 	if e.Recorder.SegmentEvery < Duration(time.Second) {
 		c.fail("recorder.segment_every", "is %s, at least 1s is needed", time.Duration(e.Recorder.SegmentEvery))
 	}
+	c.kv()
 	if err := e.Spec.NotYet(); err != nil {
 		c.errs = append(c.errs, withFile(e.file, err))
 	}

@@ -47,6 +47,9 @@ func wants(v reflect.Value) string {
 	if _, ok := v.Addr().Interface().(*Duration); ok {
 		return "a time span such as 30s or 200ms"
 	}
+	if _, ok := v.Addr().Interface().(*Size); ok {
+		return "a size such as 4GiB, 0 or auto"
+	}
 	switch v.Kind() {
 	case reflect.Bool:
 		return "true or false"

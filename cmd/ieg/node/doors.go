@@ -125,12 +125,30 @@ func (o OpenAI) Detokenize(ctx context.Context, model string, tokens []ieg.Token
 
 // Submit hands a request to the loop.
 func (o OpenAI) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error) {
+	o.n.find(req)
 	h, err := o.n.loop.Submit(req, sink)
 	if err != nil {
 		return nil, err
 	}
 	o.n.last.Store(uint64(h.ID()))
 	return h, nil
+}
+
+// find adds what the NVMe tier holds of the prompt.
+func (n *Node) find(req *ieg.Request) {
+	if n.cfg.Find == nil || req.Kind != ieg.Generate {
+		return
+	}
+	n.mu.Lock()
+	m := n.byName(req.Model)
+	var info ieg.EngineInfo
+	if m != nil {
+		info = m.info
+	}
+	n.mu.Unlock()
+	if info.KVToken > 0 {
+		req.Stored = n.cfg.Find(&info, req.Tenant, req.Prompt)
+	}
 }
 
 // Status is what the loop published last.

@@ -138,10 +138,14 @@ func (s starter) Start(id ieg.EngineID) (run.Engine, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: engine %d is not in the table", ieg.ErrNoModel, id)
 	}
-	m.child = engine.Start(engine.Config{
+	c := engine.Config{
 		ID: id, Spec: m.spec, Command: n.cfg.Command, Log: n.log,
 		Notify: func(note engine.Note) { n.note(m, note) },
-	})
+	}
+	if a := n.cfg.Arena; a != nil {
+		c.Arena, c.ArenaBytes, c.ArenaPage = a.File, a.Bytes, a.PageBytes
+	}
+	m.child = engine.Start(c)
 	m.admitted <- nil
 	return m.child, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,21 @@ type Config struct {
 	// the disk.
 	Prepare func(spec *engine.LoadSpec, device Device) (need int64, err error)
 	Log     *slog.Logger
+
+	// Arena is the memory below the devices, nil for none; Mover and Find are
+	// the NVMe tier's, nil if there is none.
+	Arena *Arena
+	Mover run.Mover
+	// Find tells what the NVMe tier holds of a prompt; it is called from the
+	// goroutines of requests.
+	Find func(info *ieg.EngineInfo, tenant string, prompt []ieg.Token) ieg.Stored
+}
+
+// Arena is the memory for KV that engines share with the node.
+type Arena struct {
+	File      *os.File
+	Bytes     int64
+	PageBytes int
 }
 
 // Node is the runtime of one host without its sockets.
@@ -91,12 +107,15 @@ func New(cfg Config) (*Node, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	n := &Node{cfg: cfg, log: cfg.Log, wake: make(chan struct{}), devs: cfg.Devices, probed: make(chan struct{})}
-	loop, err := run.New(run.Config{Kernel: cfg.Kernel, Starter: starter{n}, Observers: cfg.Observers, Before: cfg.Before})
+	loop, err := run.New(run.Config{Kernel: cfg.Kernel, Starter: starter{n}, Observers: cfg.Observers, Before: cfg.Before, Mover: cfg.Mover})
 	if err != nil {
 		return nil, err
 	}
 	n.loop = loop
 	// Before anything else can be posted; the inbox holds them until Run.
+	if a := cfg.Arena; a != nil {
+		loop.Post(kernel.HostUp{Pages: int32(a.Bytes / int64(a.PageBytes)), PageBytes: int64(a.PageBytes)})
+	}
 	for _, d := range cfg.Devices {
 		loop.Post(kernel.DeviceUp{Spec: d.Spec, Free: d.Free})
 	}
