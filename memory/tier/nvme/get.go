@@ -130,39 +130,22 @@ func (s *Store) read(ctx context.Context, e *entry, parts [][]byte) error {
 	return nil
 }
 
-// readFile reads a block's bytes as they are stored.
+// readFile reads a block's bytes as they are stored. They don't stay in the page
+// cache: they are in the arena, and would push out the weights that the engines
+// map.
 func (s *Store) readFile(e *entry, parts [][]byte) error {
-	path := s.dir.extent(e.file)
-	if s.direct.Load() && aligned(parts) {
-		err := readDirect(path, parts, e.off)
-		if !errors.Is(err, unix.EINVAL) {
-			return err
-		}
-		s.direct.Store(false)
-	}
-	fd, err := openFile(path, unix.O_RDONLY)
+	fd, err := openFile(s.dir.extent(e.file), unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	// All of it is wanted: a window that grows step by step would wait for the
-	// disk at each step. Afterwards it is in the arena and not here.
-	if err := unix.Fadvise(fd, e.off, e.size(), unix.FADV_WILLNEED); err != nil {
+	if err := unix.Fadvise(fd, e.off, e.size(), unix.FADV_SEQUENTIAL); err != nil {
 		return err
 	}
 	if err := readAt(fd, parts, e.off); err != nil {
 		return err
 	}
 	return unix.Fadvise(fd, e.off, e.size(), unix.FADV_DONTNEED)
-}
-
-func readDirect(path string, parts [][]byte, off int64) error {
-	fd, err := openFile(path, unix.O_RDONLY|unix.O_DIRECT)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return readAt(fd, append([][]byte(nil), parts...), off)
 }
 
 // lost drops a block whose bytes can't be had, and says what that means.

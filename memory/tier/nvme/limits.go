@@ -29,7 +29,8 @@ const (
 	ballastBytes = 32 << 20
 	deleteRoom   = 16 << 20
 
-	// alignBytes is where blocks begin in a file, and what direct I/O wants.
+	// alignBytes is where blocks begin in a file: on pages of their own, so that
+	// those of one can be dropped from the page cache.
 	alignBytes = 4096
 	// vectors is the most parts of one system call (IOV_MAX).
 	vectors = 1024

@@ -38,3 +38,15 @@ func TestSuiteSealed(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	tiertest.Suite(t, func(t *testing.T, dir string) tier.Store { return mustOpen(t, Config{Dir: dir, Key: key}) })
 }
+
+// putAll puts blocks of 30,000 bytes.
+func putAll(t testing.TB, s tier.Store, ns ...uint64) {
+	t.Helper()
+	var items []tier.Item
+	for _, n := range ns {
+		items = append(items, tiertest.Make(n, 30_000))
+	}
+	if err := s.Put(t.Context(), items); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -200,41 +200,19 @@ func (b *batch) retire(x *extent) error {
 	return x.close()
 }
 
-// write puts parts at off, past the page cache where that can be. Beyond it
-// they would push out what is used: the weights that the engines map.
+// write puts parts at off and lets the disk begin with them, so that the
+// fdatasync of the batch has less to do. It changes the slice of parts.
 func (s *Store) write(x *extent, parts [][]byte, off int64) error {
 	n := length(parts)
 	s.wrote.Add(n)
-	if s.direct.Load() && aligned(parts) {
-		err := withDirect(x.fd, func() error { return writeAt(x.fd, slices.Clone(parts), off) })
-		if !errors.Is(err, unix.EINVAL) {
-			return err
-		}
-		s.direct.Store(false)
-	}
 	if err := writeAt(x.fd, parts, off); err != nil {
 		return err
 	}
-	// Begin to write now, so that the fdatasync of the batch has less to do.
 	return again(func() error { return unix.SyncFileRange(x.fd, off, n, unix.SYNC_FILE_RANGE_WRITE) })
 }
 
-// withDirect calls f while a file is set to direct I/O.
-func withDirect(fd int, f func() error) error {
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	if err != nil {
-		return err
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_DIRECT); err != nil {
-		return err
-	}
-	err = f()
-	_, reset := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
-	return errors.Join(err, reset)
-}
-
 // sync makes the written part of a file durable and drops it from the page
-// cache.
+// cache, where it would push out what is used.
 func (s *Store) sync(x *extent) error {
 	if err := again(func() error { return unix.Fdatasync(x.fd) }); err != nil {
 		return err

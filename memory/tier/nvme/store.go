@@ -24,8 +24,6 @@ type Store struct {
 
 	life   life
 	broken atomic.Pointer[error] // why nothing works any more
-	// direct tells that the file system takes direct I/O.
-	direct atomic.Bool
 
 	mu     sync.Mutex
 	files  map[uint64]*extent
@@ -49,17 +47,29 @@ var errClosed = errors.New("the store is closed")
 // has it, and tier.ErrUnusable with the reason if the folder can't be used,
 // which includes another key than the one it was written with.
 func Open(cfg Config) (*Store, error) {
+	s, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.done.Go(func() { s.reclaimer(ctx) })
+	s.wake()
+	return s, nil
+}
+
+// open is Open without the reclaimer.
+func open(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("the NVMe tier: %w", err)
 	}
 	s := &Store{
 		cfg: cfg, files: map[uint64]*extent{}, next: 1, now: time.Now,
-		kick: make(chan struct{}, 1), reads: make(chan []byte, sealedReads),
+		stop: func() {}, kick: make(chan struct{}, 1), reads: make(chan []byte, sealedReads),
 	}
 	for range sealedReads {
 		s.reads <- nil
 	}
-	s.direct.Store(true)
 	var err error
 	if s.dir, err = openFolder(cfg.Dir); err == nil {
 		if err = s.start(); err != nil {
@@ -72,10 +82,6 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", tier.ErrUnusable, cfg.Dir, err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.done.Go(func() { s.reclaimer(ctx) })
-	s.wake()
 	return s, nil
 }
 
