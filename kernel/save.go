@@ -34,6 +34,9 @@ func (m *Machine) down(e *engine) {
 	if !m.below(e) {
 		return
 	}
+	for s := e.pool.Dropped(); s != ieg.NoSlot; s = e.pool.Dropped() {
+		e.batch.Ops = e.pool.Empty(s, e.batch.Ops)
+	}
 	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
 	room := IdleCopy.Seconds()
 	working := len(e.batch.Work) > 0
@@ -76,10 +79,14 @@ func (m *Machine) save(e *engine, sv *saving, n int32) {
 
 // savable tells whether a row holds what could be copied down.
 func (m *Machine) savable(e *engine) bool {
-	if !m.below(e) || e.saveBlocked {
+	switch {
+	case !m.below(e):
 		return false
-	}
-	if e.saving != nil {
+	case e.pool.Dropped() != ieg.NoSlot:
+		return true
+	case e.saveBlocked:
+		return false
+	case e.saving != nil:
 		return true
 	}
 	for i := range e.pool.Slots() {
@@ -204,6 +211,7 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 		right := c != nil && c.Bad == 0
 		if right {
 			e.loadRate.observe(f.bytes, c.Took)
+			m.kv.counts.LongestCopy = max(m.kv.counts.LongestCopy, c.Took)
 			m.kv.counts.Loads++
 			m.kv.counts.LoadedBytes += f.bytes
 		} else if c != nil {
@@ -229,9 +237,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 		return
 	}
 	e.saveRate.observe(f.bytes, c.Took)
-	if c.Took > m.kv.counts.LongestCopy {
-		m.kv.counts.LongestCopy = c.Took
-	}
+	m.kv.counts.LongestCopy = max(m.kv.counts.LongestCopy, c.Took)
 	sv.k.Digest = c.Digest
 	if sv.k.State != kv.HostFilling || sv.done < sv.k.N() || e.saving == sv {
 		return

@@ -109,7 +109,7 @@ func (m *Machine) pump() {
 		for len(t.dirty[q]) > 0 && t.inFlight(ieg.MoveStore) < m.cfg.KV.Moves {
 			k := t.dirty[q][0]
 			t.dirty[q] = t.dirty[q][1:]
-			if t.host.Get(k.Hash) == k && k.State == kv.HostResident && !k.Disk && !k.Storing {
+			if t.host.Get(k.Hash) == k && k.State == kv.HostResident && !k.Disk && !k.Storing && !k.Dropped {
 				k.Storing = true
 				m.move(ieg.MoveStore, k)
 			}
@@ -148,6 +148,7 @@ func (m *Machine) moveDone(d *ieg.MoveDone) {
 	}
 	v := t.moves[i]
 	t.moves = append(t.moves[:i], t.moves[i+1:]...)
+	v.k.Storing = false
 	t.host.Release(v.lease)
 	if v.kind == ieg.MoveStore {
 		m.stored(v.k, d)
@@ -166,12 +167,14 @@ func (m *Machine) roomier() {
 
 func (m *Machine) stored(k *kv.Known, d *ieg.MoveDone) {
 	t := &m.kv
-	k.Storing = false
 	switch {
 	case d.Err == "":
 		t.write.observe(d.Bytes, d.Took)
 		t.counts.Stores++
 		t.counts.StoredBytes += d.Bytes
+		if k.State != kv.HostResident {
+			return // dropped meanwhile
+		}
 		t.host.OnDisk(k, kv.Kept{Codec: d.Codec, Bytes: d.Bytes, Digest: d.Digest})
 	case d.Gone:
 		t.counts.Corrupt++
@@ -227,9 +230,9 @@ func (m *Machine) control(ev KVControl) {
 	}
 	switch ev.Kind {
 	case KVDrop:
-		t.host.DropRoot(ev.Hash)
+		m.drop(func(root ieg.BlockHash) bool { return root == ev.Hash })
 	case KVDropAll:
-		t.host.DropRoot(ieg.BlockHash{})
+		m.drop(func(ieg.BlockHash) bool { return true })
 	case KVPin:
 		if k := t.host.Get(ev.Hash); k != nil {
 			t.host.Hold(kv.LeasePin, 0, 0, ev.Until, k.Line()...)
@@ -241,6 +244,18 @@ func (m *Machine) control(ev KVControl) {
 		}
 	}
 	m.roomier()
+}
+
+// drop forgets the KV of some roots: in the arena, and in rows that nobody
+// uses. Rows in use keep theirs to themselves and are emptied with the next
+// batch after they were given up.
+func (m *Machine) drop(which func(root ieg.BlockHash) bool) {
+	m.kv.host.Drop(which)
+	for _, e := range m.engines {
+		if e.pool != nil {
+			e.pool.Forget(which)
+		}
+	}
 }
 
 // bytes is the size of n tokens of an engine's KV under a codec.

@@ -25,6 +25,9 @@ type Tiers struct {
 	// Outages are times at which the tier goes away for OutageFor.
 	Outages   []time.Duration
 	OutageFor time.Duration
+	// Drops are times at which all KV is dropped, Pins those at which the
+	// beginning of the prompt that came last is pinned for two seconds.
+	Drops, Pins []time.Duration
 	// Kept are blocks that the tier holds at the start (of an earlier run).
 	Kept *Shelf
 }
@@ -47,6 +50,7 @@ type pager struct {
 	arena *synth.Arena
 	shelf *Shelf
 	free  ieg.Time // when the moves planned so far are done
+	last  ieg.BlockHash
 	up    bool
 }
 
@@ -63,6 +67,19 @@ func newPager(w *World) *pager {
 func (p *pager) start() {
 	t := &p.w.cfg.Tiers
 	p.w.apply(kernel.HostUp{Pages: int32(t.Pages), PageBytes: int64(t.PageBytes)})
+	for _, at := range t.Drops {
+		p.w.after(at, func() {
+			for len(p.shelf.order) > 0 {
+				p.drop(p.shelf.order[0])
+			}
+			p.w.apply(kernel.KVControl{Kind: kernel.KVDropAll})
+		})
+	}
+	for _, at := range t.Pins {
+		p.w.after(at, func() {
+			p.w.apply(kernel.KVControl{Kind: kernel.KVPin, Hash: p.last, Until: p.w.now.Add(2 * time.Second)})
+		})
+	}
 	if t.NVMe == 0 {
 		return
 	}
@@ -84,6 +101,9 @@ func (p *pager) set(up bool) {
 
 // find is what the tier promises of a prompt.
 func (p *pager) find(root ieg.BlockHash, tokens []ieg.Token) (s ieg.Stored) {
+	if names := kv.Names(nil, root, tokens); len(names) > 0 {
+		p.last = names[0]
+	}
 	if !p.up {
 		return s
 	}

@@ -88,6 +88,12 @@ func deep(seed uint64) Config {
 	if rng.IntN(4) == 0 {
 		t.Outages, t.OutageFor = []time.Duration{time.Duration(rng.Int64N(int64(9 * time.Second)))}, 3*time.Second
 	}
+	for range rng.IntN(3) {
+		t.Pins = append(t.Pins, time.Duration(rng.Int64N(int64(9*time.Second))))
+		if rng.IntN(3) == 0 {
+			t.Drops = append(t.Drops, time.Duration(rng.Int64N(int64(9*time.Second))))
+		}
+	}
 	return cfg
 }
 

@@ -47,7 +47,7 @@ func (p *Pool) trim(s ieg.Slot, n int32) {
 	r.segs = r.segs[:keep]
 	r.Computed = n
 	r.cutNames(n)
-	r.Unproven = r.Unproven && n > 0
+	r.Unproven, r.Dropped = r.Unproven && n > 0, r.Dropped && n > 0
 	if len(r.Tokens) > int(n) {
 		r.Tokens = r.Tokens[:n]
 	}

@@ -31,6 +31,8 @@ type Known struct {
 	Kept Kept
 	// Storing tells that a move writes it to the NVMe tier.
 	Storing bool
+	// Dropped tells that it is to go as soon as nobody holds it.
+	Dropped bool
 
 	parent *Known
 	kids   []*Known // newest last
@@ -162,7 +164,9 @@ func (h *Host) Find(root ieg.BlockHash, chain []ieg.BlockHash, tokens []ieg.Toke
 }
 
 // usable tells that its bytes are, or may be brought, in the arena.
-func (k *Known) usable() bool { return len(k.Tokens) > 0 && (k.State == HostResident || k.Disk) }
+func (k *Known) usable() bool {
+	return len(k.Tokens) > 0 && !k.Dropped && (k.State == HostResident || k.Disk)
+}
 
 // closest is the child that agrees longest with what follows; among equals one
 // in the arena wins, then the newest. Only the newest KidsTried are tried.
@@ -187,7 +191,7 @@ func (h *Host) enter(b ieg.Block) *Known {
 		return k
 	}
 	up := h.blocks[b.Parent]
-	if len(b.Tokens) == 0 || len(b.Tokens) > ieg.BlockTokens || up != nil && (len(up.Tokens) == ieg.BlockTokens) != (b.Parent != b.Root) {
+	if len(b.Tokens) == 0 || len(b.Tokens) > ieg.BlockTokens || up != nil && !up.precedes(&b) {
 		return nil
 	}
 	if up == nil {
@@ -204,12 +208,17 @@ func (h *Host) enter(b ieg.Block) *Known {
 	return k
 }
 
+// precedes tells whether b may follow k, a root or a full block.
+func (k *Known) precedes(b *ieg.Block) bool {
+	return k.Full() == (b.Parent != b.Root) && k.Root == b.Root && b.Start == k.Start+k.N()
+}
+
 // Promise takes in what the NVMe tier says it has of a text. The blocks are
 // wanted until the caller says otherwise.
 func (h *Host) Promise(s ieg.Stored) (blocks []*Known) {
 	for _, b := range s.Blocks {
 		k := h.enter(b)
-		if k == nil || k.Start != b.Start || len(k.Tokens) != len(b.Tokens) {
+		if k == nil || k.Start != b.Start || len(k.Tokens) != len(b.Tokens) || b.Bytes < 1 {
 			break
 		}
 		k.Disk, k.Kept = true, Kept{b.Codec, b.Bytes, b.Digest}
@@ -299,6 +308,10 @@ func (h *Host) Fill(k *Known, digest uint64, now ieg.Time) {
 	k.State, k.Digest, k.at = HostResident, digest, len(h.resident)
 	h.resident = append(h.resident, k)
 	k.heat.Touch(now)
+	if k.Dropped {
+		h.leave(k)
+		return
+	}
 	for i := len(k.parent.kids) - 1; i >= 0; i-- {
 		t := k.parent.kids[i]
 		if t != k && t.N() < k.N() && t.State == HostResident && t.held == 0 && t.wanted == 0 && len(t.kids) == 0 &&
@@ -334,7 +347,7 @@ func (h *Host) Evict(k *Known) {
 
 func (h *Host) giveBack(k *Known) {
 	h.free = append(h.free, k.Pages...)
-	k.Pages, k.State = nil, HostAbsent
+	k.Pages, k.State, k.Dropped = nil, HostAbsent, false
 	h.prune(k)
 }
 

@@ -82,7 +82,7 @@ func (h *Host) end(which func(*Lease) bool) {
 			k.held--
 		}
 		for i := len(l.Blocks) - 1; i >= 0; i-- {
-			h.prune(l.Blocks[i])
+			h.leave(l.Blocks[i])
 		}
 	}
 }
@@ -188,23 +188,27 @@ func (h *Host) Unpin(k *Known) {
 	h.end(func(l *Lease) bool { return l.Kind == LeasePin && l.Blocks[len(l.Blocks)-1] == k })
 }
 
-// DropRoot takes all blocks under a root off their pages, or under any root for
-// the zero name, pins included; what a step or a move still uses stays until it
-// is evicted. The NVMe tier's copies are forgotten with them.
-func (h *Host) DropRoot(root ieg.BlockHash) {
-	all := root == ieg.BlockHash{}
-	h.end(func(l *Lease) bool { return l.Kind == LeasePin && (all || l.Blocks[0].Root == root) })
+// Drop takes all blocks of some roots off their pages, pins included; what a
+// step or a move still uses serves nobody else and goes afterwards. The NVMe
+// tier's copies are forgotten with them.
+func (h *Host) Drop(which func(root ieg.BlockHash) bool) {
+	h.end(func(l *Lease) bool { return l.Kind == LeasePin && which(l.Blocks[0].Root) })
 	list := h.ordered()
 	slices.Reverse(list) // the last of a text first
 	for _, k := range list {
-		if len(k.Tokens) == 0 || !all && k.Root != root {
+		if len(k.Tokens) == 0 || !which(k.Root) {
 			continue
 		}
-		k.Disk = false
-		if k.State == HostResident && k.held == 0 {
-			h.Evict(k)
-		} else {
-			h.prune(k)
-		}
+		k.Disk, k.Dropped = false, k.State != HostAbsent
+		h.leave(k)
 	}
+}
+
+// leave lets a block go that nobody holds, if it is to go or of no use.
+func (h *Host) leave(k *Known) {
+	if k.Dropped && k.State == HostResident && k.held == 0 {
+		h.Evict(k)
+		return
+	}
+	h.prune(k)
 }

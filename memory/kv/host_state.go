@@ -31,6 +31,7 @@ type KnownState struct {
 	Disk    bool
 	Kept    Kept
 	Storing bool
+	Dropped bool
 	Heat    Heat
 }
 
@@ -55,7 +56,7 @@ func (h *Host) Ledger() HostLedger {
 		if k.parent != nil {
 			parent = at[k.parent]
 		}
-		st.Blocks = append(st.Blocks, KnownState{Block: k.Block, Parent: parent, Pages: k.Pages, State: k.State, Disk: k.Disk, Kept: k.Kept, Storing: k.Storing, Heat: k.heat})
+		st.Blocks = append(st.Blocks, KnownState{Block: k.Block, Parent: parent, Pages: k.Pages, State: k.State, Disk: k.Disk, Kept: k.Kept, Storing: k.Storing, Dropped: k.Dropped, Heat: k.heat})
 	}
 	for _, k := range h.resident {
 		st.Resident = append(st.Resident, at[k])
@@ -77,7 +78,7 @@ func FromLedger(st HostLedger) (*Host, error) {
 		free: slices.Clone(st.Free), blocks: map[ieg.BlockHash]*Known{}}
 	all := make([]*Known, len(st.Blocks))
 	for i, b := range st.Blocks {
-		k := &Known{Block: b.Block, Pages: b.Pages, State: b.State, Disk: b.Disk, Kept: b.Kept, Storing: b.Storing, heat: b.Heat}
+		k := &Known{Block: b.Block, Pages: b.Pages, State: b.State, Disk: b.Disk, Kept: b.Kept, Storing: b.Storing, Dropped: b.Dropped, heat: b.Heat}
 		switch {
 		case h.blocks[k.Hash] != nil || b.Parent >= int32(i) || b.State > HostResident:
 			return nil, fmt.Errorf("kv: block %d is there twice, or before its parent, or in no known state", i)

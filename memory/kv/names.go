@@ -66,3 +66,31 @@ func (p *Pool) Proven(s ieg.Slot, right bool) bool {
 	}
 	return true
 }
+
+// Forget marks the rows whose blocks follow some roots: they are not saved, and
+// nobody but their owner uses them any more.
+func (p *Pool) Forget(which func(root ieg.BlockHash) bool) {
+	for i := range p.rows {
+		if r := &p.rows[i]; which(r.Root) && r.Computed > 0 {
+			r.Root, r.Saved, r.chain, r.Dropped = ieg.BlockHash{}, 0, nil, true
+		}
+	}
+}
+
+// Dropped is a row without an owner that is to be emptied, NoSlot if there is
+// none.
+func (p *Pool) Dropped() ieg.Slot {
+	for i := range p.rows {
+		if r := &p.rows[i]; r.Dropped && r.idle() {
+			return ieg.Slot(i)
+		}
+	}
+	return ieg.NoSlot
+}
+
+// Empty takes all tokens out of an idle row and appends the op that does it.
+func (p *Pool) Empty(s ieg.Slot, ops []ieg.KVOp) []ieg.KVOp {
+	p.trim(s, 0)
+	p.rows[s].Tokens = nil
+	return append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: s})
+}

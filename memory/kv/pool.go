@@ -24,8 +24,11 @@ type Row struct {
 	// Unproven tells that its content is on its way from below the device:
 	// nobody else may use it before it is known to be right.
 	Unproven bool
-	segs  []int32 // ids of the segments that make up [0, Computed)
-	chain []ieg.BlockHash
+	// Dropped tells that its content was asked to be forgotten: only its owner
+	// may still use it.
+	Dropped bool
+	segs    []int32 // ids of the segments that make up [0, Computed)
+	chain   []ieg.BlockHash
 }
 
 func (r *Row) idle() bool  { return r.Owner == 0 && r.Computed > 0 }
@@ -110,7 +113,7 @@ func (p *Pool) Match(tokens []ieg.Token, tenant string) Match {
 	most := int32(len(tokens)) - 1
 	for i := range p.rows {
 		r := &p.rows[i]
-		if r.Tenant != tenant || len(r.Tokens) == 0 {
+		if r.Tenant != tenant || len(r.Tokens) == 0 || r.Dropped {
 			continue
 		}
 		known := min(common(r.Tokens, tokens), most)
@@ -300,7 +303,5 @@ func (p *Pool) Evict(keep ieg.Slot, ops []ieg.KVOp) ([]ieg.KVOp, bool) {
 	if s == ieg.NoSlot {
 		return ops, false
 	}
-	p.trim(s, 0)
-	p.rows[s].Tokens = nil
-	return append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: s}), true
+	return p.Empty(s, ops), true
 }
