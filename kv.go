@@ -154,3 +154,23 @@ type Stored struct {
 	Blocks []Block
 	Tokens int32
 }
+
+// KVEventKind is what happened to a block.
+type KVEventKind uint8
+
+// The kinds of a KVEvent.
+const (
+	KVStored  KVEventKind = iota // a tier got it
+	KVRemoved                    // a tier lost it
+)
+
+// KVEvent tells that a tier got or lost a block. The NVMe tier gives blocks up
+// by itself, which is told when it is noticed, and may be told to have a block
+// again.
+type KVEvent struct {
+	Kind  KVEventKind
+	Tier  Tier
+	Model string
+	// Block has its names, Start and Tokens; of a removed one its Hash only.
+	Block Block
+}

@@ -34,6 +34,7 @@ func (b *brought) end() int32 { return b.start + b.n }
 func (m *Machine) names(e *engine, s *seq) {
 	if s.root == (ieg.BlockHash{}) {
 		s.root = kv.Root(e.info.KVName, s.tenant())
+		m.kv.events.Name(s.root, e.model)
 	}
 	s.chain = kv.Names(s.chain, s.root, s.tokens)
 }

@@ -102,6 +102,7 @@ func (m *Machine) advance(e *engine, w *flying, res *ieg.SeqResult) bool {
 		s.tokens = append(s.tokens, res.Token)
 	}
 	e.pool.Advance(s.slot, s.tokens, s.computed, m.now)
+	e.pool.Sealed(s.slot)
 	if s.state == seqFinished {
 		return true // cancelled while it was in flight
 	}

@@ -247,6 +247,7 @@ func (m *Machine) engineReady(info ieg.EngineInfo) {
 		e.state = ieg.EngineUp
 	}
 	e.reason, e.info, e.pool = "", info, kv.NewPool(info)
+	e.pool.Tell(m.kv.events)
 	e.young, e.failed, e.aborts, e.rent, e.blocked, e.doomed = 0, 0, 0, 0, 0, false
 	if sum := info.WeightBytes + info.KVBytes + info.ComputeBytes; sum > 0 {
 		e.need = sum
@@ -291,6 +292,9 @@ func (m *Machine) engineLost(ev EngineLost) {
 		e.state = ieg.EngineDown
 	}
 	m.dropCopies(e)
+	if e.pool != nil {
+		e.pool.Gone()
+	}
 	e.flight = flight{work: e.flight.work[:0]}
 	e.drop = e.drop[:0]
 	e.pool = nil

@@ -7,6 +7,7 @@ import (
 
 	"ieg"
 	"ieg/kernel/graph"
+	"ieg/memory/kv"
 )
 
 // Machine is the decision core. It is not safe for concurrent use: one
@@ -36,8 +37,12 @@ func New(cfg Config) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, reqs: map[ieg.RequestID]*request{},
-		kv: tiers{why: "there is none", read: ReadRate, write: WriteRate, expiry: ieg.Never}}, nil
+	m := &Machine{cfg: cfg, reqs: map[ieg.RequestID]*request{},
+		kv: tiers{why: "there is none", read: ReadRate, write: WriteRate, expiry: ieg.Never}}
+	if cfg.KV.Events {
+		m.kv.events = kv.NewEvents()
+	}
+	return m, nil
 }
 
 // Apply takes in a fact at time now, which never goes back. The decisions are
@@ -48,6 +53,10 @@ func (m *Machine) Apply(now ieg.Time, ev Event) {
 	}
 	m.now = now
 	m.ready.reset()
+	if v := m.kv.events; v != nil {
+		v.List = v.List[:0]
+		defer func() { m.ready.KV = v.List }()
+	}
 	switch ev := ev.(type) {
 	case Arrived:
 		m.arrive(ev.Request)

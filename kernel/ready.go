@@ -22,6 +22,9 @@ type Ready struct {
 	Loads    []ieg.EngineID
 	Unloads  []ieg.EngineID
 	Refusals []Refusal
+	// KV tells which blocks tiers got and lost, if the configuration asks for
+	// it. It is news, not work.
+	KV []ieg.KVEvent
 	// Moves copy blocks between the arena and the NVMe tier; each is answered
 	// by a MoveDone.
 	Moves []ieg.Move
@@ -73,5 +76,6 @@ func (r *Ready) reset() {
 	r.Admits, r.Emits, r.Finishes = r.Admits[:0], r.Emits[:0], r.Finishes[:0]
 	r.Aborts, r.Halts, r.Kills = r.Aborts[:0], r.Halts[:0], r.Kills[:0]
 	r.Loads, r.Unloads, r.Refusals = r.Loads[:0], r.Unloads[:0], r.Refusals[:0]
+	r.KV = nil
 	r.Moves, r.Batches = r.Moves[:0], r.Batches[:0]
 }

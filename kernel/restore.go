@@ -155,6 +155,8 @@ func (m *Machine) restoreFlight(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 		}
 	}
 	var err error
-	e.pool, err = kv.FromState(st)
+	if e.pool, err = kv.FromState(st); err == nil {
+		e.pool.Tell(m.kv.events)
+	}
 	return err
 }

@@ -23,6 +23,8 @@ type KVConfig struct {
 	SaveShare float64
 	// Moves is the most moves to the NVMe tier in flight.
 	Moves int
+	// Events makes the machine tell which blocks tiers got and lost.
+	Events bool
 }
 
 // tiers is the machine's view of what lies below the device.
@@ -41,6 +43,7 @@ type tiers struct {
 	counts ieg.KVCounts
 	// fetchers are waiting sequences that await blocks.
 	fetchers []*seq
+	events   *kv.Events // nil: nobody wants to know
 }
 
 // move is a block on its way to or from the NVMe tier.
@@ -72,6 +75,7 @@ func (m *Machine) hostUp(ev HostUp) {
 	}
 	m.kv.spec = ev
 	m.kv.host = kv.NewHost(kv.HostConfig{Pages: ev.Pages, PageBytes: ev.PageBytes, Policy: m.cfg.KV.Policy})
+	m.kv.host.Tell(m.kv.events)
 }
 
 // nvmeUp begins to use the NVMe tier; what it lacks is copied down.
@@ -194,7 +198,7 @@ func (m *Machine) fetched(k *kv.Known, d *ieg.MoveDone) {
 	} else {
 		t.counts.FetchesFailed++
 		if d.Gone {
-			k.Disk = false
+			t.host.OffDisk(k)
 		}
 		t.host.Abandon(k)
 	}

@@ -97,6 +97,67 @@ func deep(seed uint64) Config {
 	return cfg
 }
 
+// folded follows events: what each tier has by what was told.
+type folded struct {
+	has map[string]bool
+	n   [ieg.NumTiers]int
+	err error
+}
+
+func (f *folded) observe(now ieg.Time, _ kernel.Event, r *kernel.Ready) {
+	for _, e := range r.KV {
+		key := fmt.Sprint(e.Tier, e.Block.Hash)
+		if e.Tier == ieg.TierNVMe { // it may be told again: the kernel forgets what nobody wants
+			f.n[e.Tier]++
+			continue
+		}
+		if e.Model != "alpha" || f.has[key] != (e.Kind == ieg.KVRemoved) {
+			f.err = fmt.Errorf("at %d: %s of model %q: kind %d, known before: %t", now, key, e.Model, e.Kind, f.has[key])
+		}
+		if e.Kind == ieg.KVStored {
+			f.has[key] = true
+			f.n[e.Tier]++
+			if want := kv.Name(e.Block.Parent, e.Block.Tokens); want != e.Block.Hash {
+				f.err = fmt.Errorf("at %d: %s has tokens that are named %s", now, key, want)
+			}
+		} else {
+			delete(f.has, key)
+			f.n[e.Tier]--
+		}
+	}
+}
+
+// What is told of blocks adds up to what there is.
+func TestTiersTell(t *testing.T) {
+	total := [ieg.NumTiers]int{}
+	seeds(t, func(seed uint64) error {
+		cfg := deep(seed)
+		cfg.Engines = cfg.Engines[:1]
+		if seed%3 == 1 {
+			plague(&cfg, rand.New(rand.NewPCG(seed, 2)))
+		}
+		cfg.Kernel.KV.Events = true
+		f := &folded{has: map[string]bool{}}
+		cfg.Observe = func(now ieg.Time, ev kernel.Event, r *kernel.Ready) {
+			f.observe(now, ev, r)
+			for i, n := range f.n {
+				total[i] = max(total[i], n)
+			}
+		}
+		w, err := run(cfg)
+		if err == nil {
+			err = f.err
+		}
+		if n := w.m.Status().KV.Blocks; err == nil && f.n[ieg.TierHost] != n {
+			err = fmt.Errorf("%d blocks in the arena were told, there are %d", f.n[ieg.TierHost], n)
+		}
+		return err
+	})
+	if *seedFlag < 0 && slices.Contains(total[:], 0) {
+		t.Errorf("blocks told by tier: %v", total)
+	}
+}
+
 func TestTiers(t *testing.T) {
 	var sum Report
 	seeds(t, func(seed uint64) error {

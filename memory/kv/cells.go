@@ -46,7 +46,7 @@ func (p *Pool) trim(s ieg.Slot, n int32) {
 	}
 	r.segs = r.segs[:keep]
 	r.Computed = n
-	r.cutNames(n)
+	p.cutNames(r, n)
 	r.Unproven, r.Dropped = r.Unproven && n > 0, r.Dropped && n > 0
 	if len(r.Tokens) > int(n) {
 		r.Tokens = r.Tokens[:n]
@@ -68,8 +68,9 @@ func (p *Pool) share(from, to ieg.Slot, n int32) {
 	}
 	src := &p.rows[from]
 	dst.Computed, dst.Root, dst.Saved = n, src.Root, src.Saved
-	dst.chain = append(dst.chain[:0], src.chain...)
-	dst.cutNames(n)
+	dst.chain = append(dst.chain[:0], src.chain[:min(len(src.chain), int(n)/ieg.BlockTokens)]...)
+	p.device.gained(dst, 0)
+	p.cutNames(dst, n)
 }
 
 // cut makes a segment border at token n of the row and returns the number of

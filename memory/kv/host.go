@@ -88,6 +88,7 @@ type Host struct {
 	next     LeaseID
 	turn     uint64 // of the sampling
 	rates    Rates
+	events   *Events
 	// Evicted counts blocks that gave way, and of them those without a copy.
 	Evicted, Lost int64
 }
@@ -100,6 +101,9 @@ func NewHost(cfg HostConfig) *Host {
 	}
 	return h
 }
+
+// Tell makes the ledger tell of blocks that the tiers got and lost.
+func (h *Host) Tell(v *Events) { h.events = v }
 
 // Pages is the size of the arena, Free the number of pages nobody uses.
 func (h *Host) Pages() int32 { return h.cfg.Pages }
@@ -217,8 +221,11 @@ func (k *Known) precedes(b *ieg.Block) bool {
 // wanted until the caller says otherwise.
 func (h *Host) Promise(s ieg.Stored) (blocks []*Known) {
 	for _, b := range s.Blocks {
+		if b.Bytes < 1 {
+			break
+		}
 		k := h.enter(b)
-		if k == nil || k.Start != b.Start || len(k.Tokens) != len(b.Tokens) || b.Bytes < 1 {
+		if k == nil || k.Start != b.Start || len(k.Tokens) != len(b.Tokens) {
 			break
 		}
 		k.Disk, k.Kept = true, Kept{b.Codec, b.Bytes, b.Digest}
@@ -307,6 +314,7 @@ func (h *Host) Fill(k *Known, digest uint64, now ieg.Time) {
 	}
 	k.State, k.Digest, k.at = HostResident, digest, len(h.resident)
 	h.resident = append(h.resident, k)
+	h.events.stored(ieg.TierHost, &k.Block)
 	k.heat.Touch(now)
 	if k.Dropped {
 		h.leave(k)
@@ -338,6 +346,7 @@ func (h *Host) Evict(k *Known) {
 	h.resident[k.at] = h.resident[last]
 	h.resident[k.at].at = k.at
 	h.resident = h.resident[:last]
+	h.events.removed(ieg.TierHost, k.Root, k.Hash)
 	h.Evicted++
 	if !k.Disk {
 		h.Lost++
@@ -359,10 +368,16 @@ func (h *Host) Touch(blocks []*Known, now ieg.Time) {
 }
 
 // OnDisk notes that the NVMe tier has a block, and how.
-func (h *Host) OnDisk(k *Known, kept Kept) { k.Disk, k.Kept = true, kept }
+func (h *Host) OnDisk(k *Known, kept Kept) {
+	k.Disk, k.Kept = true, kept
+	h.events.stored(ieg.TierNVMe, &k.Block)
+}
 
 // OffDisk notes that it has not.
 func (h *Host) OffDisk(k *Known) {
+	if k.Disk {
+		h.events.removed(ieg.TierNVMe, k.Root, k.Hash)
+	}
 	k.Disk = false
 	h.prune(k)
 }

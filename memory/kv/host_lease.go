@@ -199,6 +199,9 @@ func (h *Host) Drop(which func(root ieg.BlockHash) bool) {
 		if len(k.Tokens) == 0 || !which(k.Root) {
 			continue
 		}
+		if k.Disk {
+			h.events.removed(ieg.TierNVMe, k.Root, k.Hash)
+		}
 		k.Disk, k.Dropped = false, k.State != HostAbsent
 		h.leave(k)
 	}

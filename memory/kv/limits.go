@@ -12,6 +12,8 @@ const (
 	// SampleAll is the largest number of blocks of which each is weighed for
 	// eviction; of more, SampleSize are, and at most SampleTries.
 	SampleAll, SampleSize, SampleTries = 256, 64, 256
+	// RootsNamed bounds the roots whose models are known for events.
+	RootsNamed = 4096
 	// WantedWorth puts blocks that a live sequence needs behind all others.
 	WantedWorth = 1e30
 )

@@ -6,6 +6,7 @@ import "ieg"
 // nothing of the row has been saved.
 func (p *Pool) SetRoot(s ieg.Slot, root ieg.BlockHash) {
 	if r := &p.rows[s]; r.Root != root {
+		p.device.lost(r, 0)
 		r.Root, r.Saved, r.chain = root, 0, r.chain[:0]
 	}
 }
@@ -13,14 +14,17 @@ func (p *Pool) SetRoot(s ieg.Slot, root ieg.BlockHash) {
 // Chain names the full blocks that the row has computed.
 func (p *Pool) Chain(s ieg.Slot) []ieg.BlockHash {
 	r := &p.rows[s]
+	had := len(r.chain)
 	r.chain = Names(r.chain, r.Root, r.Tokens[:r.Computed])
+	p.device.gained(r, had)
 	return r.chain
 }
 
 // cutNames forgets what was known of tokens from n on.
-func (r *Row) cutNames(n int32) {
+func (p *Pool) cutNames(r *Row, n int32) {
 	r.Saved = min(r.Saved, n)
 	if k := int(n / ieg.BlockTokens); len(r.chain) > k {
+		p.device.lost(r, k)
 		r.chain = r.chain[:k]
 	}
 }
@@ -72,6 +76,7 @@ func (p *Pool) Proven(s ieg.Slot, right bool) bool {
 func (p *Pool) Forget(which func(root ieg.BlockHash) bool) {
 	for i := range p.rows {
 		if r := &p.rows[i]; which(r.Root) && r.Computed > 0 {
+			p.device.lost(r, 0)
 			r.Root, r.Saved, r.chain, r.Dropped = ieg.BlockHash{}, 0, nil, true
 		}
 	}

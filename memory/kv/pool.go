@@ -50,6 +50,7 @@ type Pool struct {
 	rows       []Row
 	segs       []segment
 	free       []int32 // unused entries of segs
+	device     *onDevice
 }
 
 // NewPool returns the ledger of an engine that has just started: all empty.
