@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -240,6 +241,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Fatal(err)
 	}
 	var opening, listing time.Duration
+	var heap uint64
 	for b.Loop() {
 		began := time.Now()
 		if s, err = Open(cfg); err != nil {
@@ -252,11 +254,16 @@ func BenchmarkStart(b *testing.B) {
 		}
 		opening, listing = opening+opened.Sub(began), listing+time.Since(opened)
 		b.StopTimer()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		heap = max(heap, m.HeapAlloc)
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
 	}
+	b.ReportMetric(float64(heap)/(1<<20), "MiB/heap")
 	b.ReportMetric(opening.Seconds()/float64(b.N), "s/open")
 	b.ReportMetric(listing.Seconds()/float64(b.N), "s/each")
 }

@@ -17,7 +17,7 @@ const (
 )
 
 var children = map[string]func(dir string) error{
-	"crash": crashChild, "hold": holdChild, "tmpfs": tmpfsChild, "limit": limitChild,
+	"crash": crashChild, "hold": holdChild, "tmpfs": tmpfsChild, "limit": limitChild, "fault": faultChild,
 }
 
 func TestMain(m *testing.M) {

@@ -2,6 +2,7 @@ package nvme
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -130,18 +131,31 @@ func (d *folder) setAside(names ...string) error {
 	}
 }
 
-// removeOld removes what was set aside.
-func (d *folder) removeOld() error {
+// removeOld removes what was set aside, file by file until ctx ends: there may
+// be terabytes.
+func (d *folder) removeOld(ctx context.Context) error {
 	list, err := os.ReadDir(d.dir)
 	if err != nil {
 		return err
 	}
-	for _, f := range list {
-		if oldName.MatchString(f.Name()) && f.IsDir() {
-			err = errors.Join(err, os.RemoveAll(d.path(f.Name())))
+	for _, old := range list {
+		if !oldName.MatchString(old.Name()) || !old.IsDir() {
+			continue
+		}
+		err := filepath.WalkDir(d.path(old.Name()), func(path string, f fs.DirEntry, err error) error {
+			if err != nil || f.IsDir() {
+				return err
+			}
+			return errors.Join(ctx.Err(), os.Remove(path))
+		})
+		if err != nil {
+			return err
+		}
+		if err := os.RemoveAll(d.path(old.Name())); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // write makes a small file, whole or not at all.
@@ -174,7 +188,12 @@ func (d *folder) attempt() (tooMany bool, err error) {
 	return tooMany, os.WriteFile(d.path("opening"), append(bytes.Clone(was), '.'), 0o600)
 }
 
-func (d *folder) attempted() error { return os.Remove(d.path("opening")) }
+func (d *folder) attempted() error {
+	if err := os.Remove(d.path("opening")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 func syncDir(dir string) error {
 	f, err := os.Open(dir)

@@ -221,3 +221,40 @@ func limitChild(dir string) error {
 	more, err := put1(s, 100, 110)
 	return errors.Join(err, reclaimAll(s), whole(s, append(ns[10:], more...)))
 }
+
+// TestSize: the budget holds, and what is deleted comes back.
+func TestSize(t *testing.T) {
+	s, err := open(Config{Dir: t.TempDir(), Size: 24 << 20, FileBytes: 2 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ns, err := put1(s, 0, 100)
+	if u := s.Usage(); !errors.Is(err, tier.ErrFull) || len(ns) < 15 || u.Disk > 24<<20 {
+		t.Fatalf("%d blocks fit, then %v; usage %+v", len(ns), err, u)
+	}
+	// Every other block: no file is dead, none less than half live.
+	var gone, left []uint64
+	for i, n := range ns {
+		if i%2 == 0 {
+			gone = append(gone, n)
+		} else {
+			left = append(left, n)
+		}
+	}
+	if err := drop(s, gone); err != nil {
+		t.Fatal(err)
+	}
+	few, err := put1(s, 1000, 1100)
+	if !errors.Is(err, tier.ErrFull) || len(few) > 2 {
+		t.Errorf("before anything is reclaimed %d blocks fit, then %v", len(few), err)
+	}
+	left = append(left, few...)
+	if err := reclaimAll(s); err != nil { // in a hurry since Put was refused
+		t.Fatal(err)
+	}
+	more, err := put1(s, 2000, 2000+uint64(len(gone)-len(few))-2)
+	if err := errors.Join(err, whole(s, append(left, more...))); err != nil {
+		t.Errorf("after reclaiming: %v; usage %+v", err, s.Usage())
+	}
+}

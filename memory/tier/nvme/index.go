@@ -137,7 +137,7 @@ func (c *change) drop(e *entry) error {
 		c.delete(placeKey(e.file, e.off)))
 }
 
-// find is a block's entry.
+// find is a block's entry. One that can't be decoded is not known.
 func find(txn *badger.Txn, h ieg.BlockHash) (e entry, known bool, err error) {
 	item, err := txn.Get(hashKey(keyBlock, h))
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -149,10 +149,13 @@ func find(txn *badger.Txn, h ieg.BlockHash) (e entry, known bool, err error) {
 			return err
 		})
 	}
+	if errors.Is(err, errEncoding) {
+		return e, false, nil
+	}
 	return e, err == nil, err
 }
 
-// block is a block's entry with its tokens.
+// block is a block's entry with its tokens. Without these it is not known.
 func (x *index) block(h ieg.BlockHash) (e entry, tokens []ieg.Token, known bool, err error) {
 	err = x.view(func(txn *badger.Txn) error {
 		var err error
@@ -160,13 +163,16 @@ func (x *index) block(h ieg.BlockHash) (e entry, tokens []ieg.Token, known bool,
 			return err
 		}
 		item, err := txn.Get(hashKey(keyTokens, h))
-		if err != nil {
-			return fmt.Errorf("tokens of %v: %w", h, err)
+		if err == nil {
+			err = item.Value(func(b []byte) (err error) {
+				tokens, err = decodeTokens(b, e.meta.N)
+				return err
+			})
 		}
-		return item.Value(func(b []byte) (err error) {
-			tokens, err = decodeTokens(b, e.meta.N)
-			return err
-		})
+		if errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, errEncoding) {
+			known, err = false, nil
+		}
+		return err
 	})
 	return e, tokens, known, err
 }
@@ -185,12 +191,14 @@ func (x *index) records() (map[uint64]record, error) {
 	return out, err
 }
 
-// spots are the blocks of an extent file in their order.
+// spots are the blocks of an extent file in their order, as far as they can be
+// decoded.
 func (x *index) spots(file uint64) (out []spot, err error) {
 	err = x.scan(placeKey(file, 0)[:1+8], func(key, value []byte) error {
-		s, err := decodeSpot(key, value)
-		out = append(out, s)
-		return err
+		if s, err := decodeSpot(key, value); err == nil {
+			out = append(out, s)
+		}
+		return nil
 	})
 	return out, err
 }
@@ -216,7 +224,8 @@ func keysOnly(prefix []byte) badger.IteratorOptions {
 	return badger.IteratorOptions{Prefix: prefix}
 }
 
-// each hands over all entries, some at a time, from one view.
+// each hands over all entries that can be decoded, some at a time, from one
+// view.
 func (x *index) each(ctx context.Context, f func([]entry) error) error {
 	var it *badger.Iterator
 	txn := x.db.NewTransaction(false)
@@ -259,12 +268,13 @@ func take(it *badger.Iterator, some []entry) ([]entry, bool, error) {
 		item := it.Item()
 		key := item.Key()
 		if len(key) != 1+16 {
-			return some, false, fmt.Errorf("%w: %d bytes for a block's key", errEncoding, len(key))
+			continue
 		}
 		err := item.Value(func(b []byte) error {
-			e, err := decodeEntry(ieg.BlockHash(key[1:]), b)
-			some = append(some, e)
-			return err
+			if e, err := decodeEntry(ieg.BlockHash(key[1:]), b); err == nil {
+				some = append(some, e)
+			}
+			return nil
 		})
 		if err != nil {
 			return some, false, err

@@ -2,13 +2,17 @@ package nvme
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ieg/memory/tier"
+	"ieg/memory/tier/tiertest"
 )
 
 // Two processes on one folder: the second refuses, until the first has ended.
@@ -61,6 +65,13 @@ func TestDamagedIndex(t *testing.T) {
 		"manifest": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "index", "MANIFEST"), []byte("nonsense"), 0o600)
 		},
+		"record": func(dir string) error {
+			x, err := openIndex(filepath.Join(dir, "index"), nil, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return err
+			}
+			return errors.Join(x.update(func(c *change) error { return c.set(fileKey(1), []byte("nonsense")) }), x.close())
+		},
 		"died": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "opening"), []byte("..."), 0o600)
 		},
@@ -82,4 +93,77 @@ func TestDamagedIndex(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What can't be decoded is missing, and what replaces it is read.
+func TestDamagedEntry(t *testing.T) {
+	s := mustOpen(t, Config{})
+	putAll(t, s, 1, 2, 3)
+	one, two := tiertest.Make(1, 30_000), tiertest.Make(2, 30_000)
+	err := s.index.update(func(c *change) error {
+		return errors.Join(
+			c.set(hashKey(keyBlock, one.Block.Hash), []byte("nonsense")),
+			c.delete(hashKey(keyTokens, two.Block.Hash)),
+			c.set(append(placeKey(1, 0), 'x'), nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range []tier.Item{one, two} {
+		if err := tiertest.Holds(t.Context(), s, &it); !errors.Is(err, tier.ErrMissing) {
+			t.Errorf("a damaged block: %v, want ErrMissing", err)
+		}
+	}
+	n := 0
+	if err := s.Each(t.Context(), func(tier.Meta) error { n++; return nil }); err != nil || n != 2 {
+		t.Errorf("Each lists %d blocks, %v", n, err)
+	}
+	putAll(t, s, 1, 2)
+	for _, it := range []tier.Item{one, two} {
+		if err := tiertest.Holds(t.Context(), s, &it); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A fault in a mapping of the index is an error, and the end of the store.
+func TestFault(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, Config{Dir: dir})
+	putAll(t, s, 1, 2, 3)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := child(t, "fault", dir)
+	cmd.Stderr = nil
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func faultChild(dir string) error {
+	s, err := open(Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "index", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		return fmt.Errorf("no tables: %w", err)
+	}
+	for _, name := range tables {
+		if err := os.Truncate(name, 0); err != nil {
+			return err
+		}
+	}
+	ctx, it := context.Background(), tiertest.Make(1, 30_000)
+	for what, err := range map[string]error{
+		"Get":  tiertest.Holds(ctx, s, &it),
+		"Each": s.Each(ctx, func(tier.Meta) error { return nil }),
+		"Put":  s.Put(ctx, []tier.Item{it}),
+	} {
+		if !errors.Is(err, tier.ErrUnusable) {
+			return fmt.Errorf("%s says %w, want ErrUnusable", what, err)
+		}
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func (s *Store) putBatch(ctx context.Context, items []tier.Item) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	fresh, need, err := s.unknown(items)
+	fresh, stale, need, err := s.unknown(items)
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
@@ -82,6 +82,7 @@ func (s *Store) putBatch(ctx context.Context, items []tier.Item) error {
 		return err
 	}
 	b := s.begin()
+	b.moved = stale
 	for _, it := range fresh {
 		if err := b.append(it); err != nil {
 			return b.undo(err)
@@ -90,8 +91,9 @@ func (s *Store) putBatch(ctx context.Context, items []tier.Item) error {
 	return b.commit()
 }
 
-// unknown are the items that the index has not, each once, and what they take.
-func (s *Store) unknown(items []tier.Item) (fresh []*tier.Item, need int64, err error) {
+// unknown are the items that the index has not, each once, the entries that
+// they replace, and what they take.
+func (s *Store) unknown(items []tier.Item) (fresh []*tier.Item, stale []*entry, need int64, err error) {
 	seen := map[ieg.BlockHash]bool{}
 	err = s.index.view(func(txn *badger.Txn) error {
 		for i := range items {
@@ -100,12 +102,19 @@ func (s *Store) unknown(items []tier.Item) (fresh []*tier.Item, need int64, err 
 				continue
 			}
 			seen[h] = true
-			_, err := txn.Get(hashKey(keyBlock, h))
-			if err == nil {
-				continue
-			}
-			if !errors.Is(err, badger.ErrKeyNotFound) {
+			e, known, err := find(txn, h)
+			if err != nil {
 				return err
+			}
+			if known {
+				_, err := txn.Get(hashKey(keyTokens, h))
+				if err == nil {
+					continue
+				}
+				if !errors.Is(err, badger.ErrKeyNotFound) {
+					return err
+				}
+				stale = append(stale, &e)
 			}
 			fresh = append(fresh, &items[i])
 			need += align(items[i].Block.Bytes + sealBytes)
@@ -113,9 +122,9 @@ func (s *Store) unknown(items []tier.Item) (fresh []*tier.Item, need int64, err 
 		return nil
 	})
 	if err != nil {
-		return nil, 0, s.fail(err)
+		return nil, nil, 0, s.fail(err)
 	}
-	return fresh, need, nil
+	return fresh, stale, need, nil
 }
 
 // batch is what one fdatasync and one transaction make durable. Store.mu is
@@ -124,7 +133,7 @@ type batch struct {
 	s       *Store
 	started map[*extent]bool // files written to; true: they are new
 	added   []added
-	moved   []*entry // where added blocks were before
+	moved   []*entry // where some of them were before
 }
 
 type added struct {
@@ -237,8 +246,10 @@ func (b *batch) commit() error {
 		changed[a.file] = a.home
 	}
 	for _, e := range b.moved {
-		s.files[e.file].remove(e)
-		changed[e.file] = s.files[e.file]
+		if x := s.files[e.file]; x != nil {
+			x.remove(e)
+			changed[e.file] = x
+		}
 	}
 	err := s.index.update(func(c *change) error { return b.name(c, changed) })
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Store) wake() {
 
 // reclaimer gives back space until ctx ends.
 func (s *Store) reclaimer(ctx context.Context) {
-	if err := s.dir.removeOld(); err != nil {
+	if err := s.dir.removeOld(ctx); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Warn("what another schema left can't be removed", "dir", s.cfg.Dir, "err", err)
 	}
 	for {
@@ -35,12 +35,20 @@ func (s *Store) reclaimer(ctx context.Context) {
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
-			if more, err = s.reclaim(ctx); err != nil && ctx.Err() == nil {
-				s.cfg.Log.Warn("space can't be reclaimed", "dir", s.cfg.Dir, "err", err)
+			if more, err = s.reclaim(ctx); err != nil {
+				s.regret(ctx, err)
 				break
 			}
 		}
 		s.makeBallast()
+	}
+}
+
+// regret logs why space was not reclaimed. That the disk is full, or the store
+// broken, its callers learn.
+func (s *Store) regret(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, tier.ErrFull) && !errors.Is(err, tier.ErrUnusable) {
+		s.cfg.Log.Warn("space can't be reclaimed", "dir", s.cfg.Dir, "err", err)
 	}
 }
 

@@ -113,8 +113,15 @@ func (s *Store) start() error {
 	if err := s.openIndex(key); err != nil {
 		return err
 	}
-	if err := s.recover(); err != nil {
-		return errors.Join(err, s.index.close())
+	err = s.recover()
+	if errors.Is(err, errEncoding) {
+		if err = errors.Join(s.closeHead(), s.index.close()); err == nil {
+			err = s.beginAnew(key, errEncoding)
+		}
+		return err
+	}
+	if err != nil {
+		return errors.Join(err, s.closeHead(), s.index.close())
 	}
 	return nil
 }
@@ -125,27 +132,44 @@ func (s *Store) openIndex(key []byte) error {
 	if err != nil {
 		return err
 	}
-	if !tooMany {
-		s.index, err = openIndex(s.dir.path("index"), key, s.cfg.Log)
-		if errors.Is(err, badger.ErrEncryptionKeyMismatch) {
-			return errors.Join(errors.New("the folder was written with another key, or without one"), s.dir.attempted())
-		}
-		var errno syscall.Errno
-		if err == nil || errors.As(err, &errno) {
-			return errors.Join(err, s.dir.attempted())
-		}
+	if tooMany {
+		return s.beginAnew(key, errDeadly)
 	}
-	s.cfg.Log.Error("the index of the NVMe tier is damaged; beginning anew", "dir", s.cfg.Dir, "err", err, "died", tooMany)
+	s.index, err = openIndex(s.dir.path("index"), key, s.cfg.Log)
+	if errors.Is(err, badger.ErrEncryptionKeyMismatch) {
+		return errors.Join(errors.New("the folder was written with another key, or without one"), s.dir.attempted())
+	}
+	var errno syscall.Errno
+	if err == nil || errors.As(err, &errno) {
+		return errors.Join(err, s.dir.attempted())
+	}
+	return s.beginAnew(key, err)
+}
+
+// errDeadly: opening the index ended the process, several times.
+var errDeadly = errors.New("opening the index ended the process")
+
+// beginAnew sets everything aside and opens an empty index.
+func (s *Store) beginAnew(key []byte, why error) error {
+	s.cfg.Log.Error("the index of the NVMe tier is damaged; beginning anew", "dir", s.cfg.Dir, "err", why)
 	if err := s.dir.setAside("index", "extents"); err != nil {
 		return err
 	}
 	if err := s.dir.makeFolders(); err != nil {
 		return err
 	}
+	var err error
 	if s.index, err = openIndex(s.dir.path("index"), key, s.cfg.Log); err != nil {
 		return err
 	}
 	return s.dir.attempted()
+}
+
+func (s *Store) closeHead() error {
+	if s.head == nil {
+		return nil
+	}
+	return s.head.close()
 }
 
 // Close ends the store and gives the folder free. Calls in flight end first.
@@ -155,11 +179,7 @@ func (s *Store) Close() error {
 	if !s.life.end() {
 		return nil
 	}
-	var err error
-	if s.head != nil {
-		err = s.head.close()
-	}
-	return errors.Join(err, s.index.close(), s.dir.close())
+	return errors.Join(s.closeHead(), s.index.close(), s.dir.close())
 }
 
 // life counts the calls in flight, which may begin others.
@@ -223,8 +243,8 @@ func (s *Store) fail(err error) error {
 	return err
 }
 
-// taken is what the store takes of the disk.
-func (s *Store) taken() int64 { return s.taking.Load() + s.index.disk() + s.ballast.Load() }
+// taken is what blocks take of the disk, with what the index needs for them.
+func (s *Store) taken() int64 { return s.taking.Load() + s.index.disk() }
 
 // Usage is how full the store is. Written counts what the index of any other
 // store of this process writes into tables, too.
@@ -234,7 +254,7 @@ func (s *Store) Usage() tier.Usage {
 		return u
 	}
 	defer s.life.leave()
-	u.Disk = s.taken()
+	u.Disk = s.taken() + s.ballast.Load()
 	u.Written += s.index.written()
 	if _, free, err := s.dir.disk(); err == nil {
 		u.Free = free
