@@ -88,4 +88,9 @@ const (
 	// oomScoreAdj makes Linux prefer a child to the node when memory ends
 	// (-1000 … 1000).
 	oomScoreAdj = 500
+
+	// warmAhead is the number of pages after those in use that are kept ready,
+	// warmStep how many are made so at once.
+	warmAhead = 256
+	warmStep  = 8
 )

@@ -38,6 +38,7 @@ func Serve(ctx context.Context, step, ctl net.Conn, loaders map[string]Loader, o
 		return err
 	}
 	load.mapArena(openArena)
+	s.warm = newWarming(load.Arena)
 	loader, ok := loaders[load.Backend]
 	if !ok {
 		loader = func(context.Context, LoadSpec, func(float64)) (Runner, error) {
@@ -99,6 +100,7 @@ type server struct {
 	batch  ieg.Batch
 	done   ieg.StepDone
 	work   chan struct{} // batch is filled; closed on Close
+	warm   *warming
 
 	mu      sync.Mutex
 	loaded  bool

@@ -35,6 +35,7 @@ func (s *server) runBatch() error {
 	b, d := &s.batch, &s.done
 	grant := b.Grant
 	fault := checkGrant(b)
+	s.warm.used(b.Ops)
 	for repeat := int32(0); ; repeat++ {
 		*d = ieg.StepDone{Engine: b.Engine, Epoch: b.Epoch, Step: b.Step, Repeat: repeat, Results: d.Results[:0], Copies: d.Copies[:0]}
 		s.runStep(b, d, fault)

@@ -114,6 +114,15 @@ func (a *Arena) Bytes() int64 { return int64(a.pages) * int64(a.pageBytes) }
 // File is the arena as a file, to be handed to children. Don't close it.
 func (a *Arena) File() *os.File { return a.mem.File() }
 
+// Warm makes this process ready to use n pages from first on, without changing
+// them. Where that can't be done they are slower when they are first used.
+func (a *Arena) Warm(first ieg.Page, n int) {
+	at, end := int(first)*a.pageBytes, (int(first)+n)*a.pageBytes
+	if b := a.mem.Bytes(); at >= 0 && at < end && end <= len(b) {
+		_ = unix.Madvise(b[at:end], unix.MADV_POPULATE_WRITE)
+	}
+}
+
 // Notes say in plain words what was asked for and is not there, and what to
 // do about it.
 func (a *Arena) Notes() []string { return a.mem.Notes() }
