@@ -97,7 +97,7 @@ func TestIndexBytesPerBlock(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	x, _ := bigIndex(million / 8)
+	x, _ := bigIndex(million / 32)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if per := float64(after.HeapAlloc-before.HeapAlloc) / float64(x.Len()); per > 80 {

@@ -3,6 +3,7 @@ package pager
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ieg"
@@ -40,6 +41,7 @@ type finder struct {
 func (f *finder) full() bool {
 	p := f.p
 	f.last = f.root
+	f.names = make([]ieg.BlockHash, 0, len(f.tokens)/ieg.BlockTokens)
 	for up := true; ; {
 		done := len(f.names)
 		upTo := min(len(f.tokens), (done+findNames)*ieg.BlockTokens)
@@ -47,6 +49,7 @@ func (f *finder) full() bool {
 		p.mu.Lock()
 		if up = p.health.store != nil; up {
 			f.path = p.known.index.Follow(f.path[:0], f.names[done:])
+			f.found.Blocks = slices.Grow(f.found.Blocks, len(f.path))
 			for _, ref := range f.path {
 				f.take(ref)
 			}
