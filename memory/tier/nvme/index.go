@@ -39,6 +39,7 @@ func openIndex(dir string, key []byte, log *slog.Logger) (*index, error) {
 		WithNumCompactors(2).
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(indexCacheBytes)
+	o.TableSizeMultiplier = 1 // a compaction holds many tables in memory
 	if len(key) > 0 {
 		o = o.WithEncryptionKey(key).WithBlockCacheSize(blockCacheBytes)
 	}

@@ -62,5 +62,5 @@ const (
 	blockCacheBytes = 8 << 20 // with a key only
 	indexCacheBytes = 16 << 20
 	valueLogBytes   = 1 << 20
-	tableBytes      = 4 << 20
+	tableBytes      = 2 << 20
 )
