@@ -130,14 +130,16 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 		return false
 	}
 	e.batch.Ops = ops
-	if m.tiered(e, s) {
+	if !m.tiered(e, s) {
+		e.pool.SetRoot(g.Slot, ieg.BlockHash{}) // what it held before is over
+	} else {
 		m.names(e, s)
 		root := s.root
 		if s.req.spec.NoStore {
 			root = ieg.BlockHash{}
 		}
 		e.pool.SetRoot(g.Slot, root)
-		m.account(s, g.Cached-b.start, b)
+		m.account(s, g.Cached, b)
 		m.kv.host.Touch(m.find(e, s).Blocks, m.now)
 		if b.n > 0 {
 			m.take(e, s, g.Slot, b)

@@ -22,6 +22,7 @@ type story struct {
 	epoch map[ieg.EngineID]ieg.Epoch
 	steps map[ieg.EngineID]*flying
 	drawn map[ieg.SeqID]int
+	below below // see golden_tiers_test.go
 	out   strings.Builder
 }
 
@@ -36,6 +37,7 @@ type args struct {
 	engine, id, n, max, slots, ctx, cells, step, ubatch, stop, wait, took, deadline, need, free, grant, waiting int
 	model, device, class, prompt, tenant, layout, reason, kind                                                  string
 	final, force                                                                                                bool
+	tierArgs
 }
 
 func (s *story) args(d *datadriven.TestData) (a args) {
@@ -49,6 +51,7 @@ func (s *story) args(d *datadriven.TestData) (a args) {
 		d.MaybeScanArgs(s.t, name, into)
 	}
 	a.final, a.force = d.HasArg("final"), d.HasArg("force")
+	a.tierArgs.scan(s.t, d)
 	if a.cells == 0 {
 		a.cells = a.slots * a.ctx
 	}
@@ -93,7 +96,9 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		s.status()
 	default:
-		t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
+		if !s.tiers(d.Cmd, a) {
+			t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
+		}
 	}
 	if err := s.m.Check(); err != nil {
 		t.Fatalf("%s: %v", d.Pos, err)
@@ -127,6 +132,7 @@ func (s *story) up(id ieg.EngineID, a args) {
 	if err := info.Layout.UnmarshalText([]byte(a.layout)); err != nil {
 		s.t.Fatal(err)
 	}
+	info.KVToken, info.KVName = int64(a.kv), "kv"
 	s.apply(kernel.EngineReady{Info: info})
 }
 
@@ -139,6 +145,7 @@ func (s *story) arrive(id ieg.RequestID, a args) {
 	for _, c := range []byte(a.prompt) {
 		r.Prompt = append(r.Prompt, ieg.Token(c))
 	}
+	s.words(r, a)
 	if a.deadline > 0 {
 		r.Deadline = s.now.Add(time.Duration(a.deadline) * time.Millisecond)
 	}
@@ -170,6 +177,7 @@ func (s *story) report(cmd string, id ieg.EngineID, a args) {
 			d.Results = append(d.Results, s.result(&f.batch.Work[i], a))
 		}
 	}
+	s.copies(d, f, a)
 	if f.repeat++; d.Last {
 		delete(s.steps, id)
 	}
@@ -253,6 +261,7 @@ func (s *story) show(r *kernel.Ready) {
 	for _, x := range r.Refusals {
 		fmt.Fprintf(w, "refuse engine %d: %v\n", x.Engine, x.Err)
 	}
+	s.showMoves(r.Moves)
 	for _, b := range r.Batches {
 		s.batch(b)
 	}
@@ -272,10 +281,15 @@ func (s *story) batch(b *ieg.Batch) {
 		fmt.Fprintf(w, "  new sequence %d in slot %d: %d tokens known, %d of them prompt\n", n.Seq, n.Slot, len(n.Tokens), n.Prompt)
 	}
 	for _, op := range b.Ops {
-		if op.Kind == ieg.KVCopy {
+		switch op.Kind {
+		case ieg.KVCopy:
 			fmt.Fprintf(w, "  copy %d tokens of slot %d to slot %d\n", op.N, op.From, op.To)
-		} else {
+		case ieg.KVTrim:
 			fmt.Fprintf(w, "  trim slot %d to %d tokens\n", op.To, op.N)
+		case ieg.KVSave:
+			fmt.Fprintf(w, "  save [%d, %d) of slot %d to pages %v\n", op.Start, op.Start+op.N, op.From, op.Extents[0].Pages)
+		case ieg.KVLoad:
+			fmt.Fprintf(w, "  load [%d, %d) into slot %d from %d blocks\n", op.Start, op.Start+op.N, op.To, len(op.Extents))
 		}
 	}
 	for _, x := range b.Work {
@@ -286,7 +300,7 @@ func (s *story) batch(b *ieg.Batch) {
 		fmt.Fprintln(w)
 	}
 	f := &flying{batch: *b}
-	f.batch.Work = append([]ieg.Work(nil), b.Work...)
+	f.batch.Work, f.batch.Ops = append([]ieg.Work(nil), b.Work...), append([]ieg.KVOp(nil), b.Ops...)
 	s.steps[b.Engine] = f
 }
 
