@@ -6,7 +6,8 @@
 // It owns the C side (model, context, threadpool), the length of the KV in
 // every slot, and the sampler and text state of every sequence. It does not
 // decide what runs: that is the batch's. It does not speak to other processes:
-// package engine does. It writes nothing but its measurements, in StateDir.
+// package engine does. It writes nothing but its measurements, in StateDir, and
+// the pages of the arena that a Save names.
 //
 // Step is called from one goroutine. Tokenize and Detokenize read the
 // vocabulary only and run beside a step; Abort raises a flag that the library
