@@ -307,3 +307,60 @@ func TestCloseWithoutTime(t *testing.T) {
 		}
 	})
 }
+
+// What is being fetched does not make room for what is being stored.
+func TestFetchedIsNotEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Size = 2 * 100 * rawToken })
+		w.ready(1)
+		old := w.storeText(tokens(1, 100))[0]
+		time.Sleep(time.Hour)
+		w.storeText(tokens(2, 100))
+		w.fault.Set(tiertest.Faults{Slow: 1, Delay: time.Minute})
+		into := w.free[:2:2]
+		w.free = w.free[2:]
+		id := w.begin(ieg.MoveFetch, old, into)
+		synctest.Wait()
+		w.fault.Set(tiertest.Faults{})
+		w.storeText(tokens(3, 100))
+		if d := w.wait(id); d.Err != "" {
+			t.Errorf("%+v", d)
+		}
+		for i, there := range []bool{true, false, true} {
+			if got := w.p.Find(testRoot, tokens(uint64(1+i), 100)); got.Tokens > 0 != there {
+				t.Errorf("text %d: %d tokens", 1+i, got.Tokens)
+			}
+		}
+	})
+}
+
+// liar is a store that gives blocks other tokens than they have.
+type liar struct {
+	tier.Store
+	tokens []ieg.Token
+}
+
+func (l *liar) Block(ctx context.Context, h ieg.BlockHash) (ieg.Block, error) {
+	b, err := l.Store.Block(ctx, h)
+	b.Tokens = l.tokens
+	return b, err
+}
+
+// Tokens that a store tells are believed only if they make the block's name.
+func TestWrongTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lie := tokens(2, 100)
+		w := newWorld(t, func(c *Config) {
+			open := c.Open
+			c.Open = func() (tier.Store, error) {
+				s, err := open()
+				return &liar{s, lie}, err
+			}
+		})
+		w.ready(1)
+		w.storeText(tokens(1, 100))
+		if got := w.p.Find(testRoot, append(lie, 1)); got.Tokens != 0 || len(got.Blocks) != 0 {
+			t.Errorf("%d tokens are found of a text that is not stored", got.Tokens)
+		}
+	})
+}
