@@ -83,3 +83,59 @@ func TestFromLedgerRefuses(t *testing.T) {
 		}
 	}
 }
+
+// In a large arena a sample is weighed: what is held stays all the same, what
+// was used lately mostly does, and equal ledgers choose equally.
+func TestLargeArena(t *testing.T) {
+	root := kv.Root("m", "")
+	block := func(i int) ieg.Block {
+		b := lastBlock(root, []ieg.Token{ieg.Token(i)})
+		b.Bytes = 1
+		return b
+	}
+	const n = 4 * kv.SampleAll
+	h := kv.NewHost(kv.HostConfig{Pages: n, PageBytes: 1, Policy: kv.LRU})
+	for i := range n {
+		k := h.Begin(block(i), ieg.Time(i))
+		h.Fill(k, 1, ieg.Time(i))
+		if i%2 == 0 {
+			h.Hold(kv.LeasePin, 0, 0, ieg.Never, k)
+		}
+	}
+	twin, err := kv.FromLedger(h.Ledger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n / 4 {
+		for _, h := range []*kv.Host{h, twin} {
+			k := h.Begin(block(n+i), n)
+			if k == nil {
+				t.Fatalf("no room for block %d", i)
+			}
+			h.Fill(k, 1, n)
+		}
+	}
+	old := 0
+	for i := range n {
+		k := h.Get(block(i).Hash)
+		if i%2 == 0 && k == nil {
+			t.Errorf("block %d was held and is gone", i)
+		}
+		if k == nil != (twin.Get(block(i).Hash) == nil) {
+			t.Errorf("equal ledgers disagree on block %d", i)
+		}
+		if k == nil && i < n/2 {
+			old++
+		}
+	}
+	if old < n/4*9/10 {
+		t.Errorf("of %d blocks that gave way %d are of the older half", n/4, old)
+	}
+	h.Each(func(k *kv.Known) { h.Hold(kv.LeasePin, 0, 0, ieg.Never, k) })
+	if h.Begin(block(2*n), n) != nil {
+		t.Error("there is room although all is held")
+	}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -161,9 +161,6 @@ func (w *hostTwin) find(root ieg.BlockHash, text []ieg.Token) (path []*hostBlock
 
 // worth is what is lost with a block, by the sum over its uses.
 func (w *hostTwin) worth(b *hostBlock, now ieg.Time) float64 {
-	if b.wanted > 0 {
-		return kv.WantedWorth // all the same
-	}
 	if w.cfg.Policy == kv.LRU {
 		return float64(slices.Max(b.touched))
 	}
@@ -201,6 +198,9 @@ func (w *hostTwin) giveWay(n int, keep *hostBlock, gone map[ieg.BlockHash]bool, 
 		list := w.mayGo(keep)
 		if len(list) == 0 {
 			return false, nil
+		}
+		if spare := slices.DeleteFunc(slices.Clone(list), func(b *hostBlock) bool { return b.wanted > 0 }); len(spare) > 0 {
+			list = spare
 		}
 		least := math.Inf(1)
 		for _, b := range list {

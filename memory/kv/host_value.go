@@ -47,7 +47,8 @@ func (h *Host) victim(keep *Known, now ieg.Time) *Known {
 		if k.held > 0 || k == keep || k.coversKid() || keep != nil && k.above(keep) {
 			return
 		}
-		if v := h.worth(k, now); best == nil || v < least {
+		v := h.worth(k, now)
+		if best == nil || k.spare() && !best.spare() || k.spare() == best.spare() && v < least {
 			best, least = k, v
 		}
 	}
@@ -100,24 +101,22 @@ type Rates struct {
 // SetRates takes in the speeds as they are now.
 func (h *Host) SetRates(r Rates) { h.rates = r }
 
+// spare tells that no live sequence needs the block.
+func (k *Known) spare() bool { return k.wanted == 0 }
+
 // worth orders blocks by what is lost with their copy in the arena, in seconds
 // a byte: expected uses × time to read it from the NVMe tier, or to compute it
-// where that has no copy. Blocks that a live sequence needs come after all
-// others.
+// where that has no copy.
 func (h *Host) worth(k *Known, now ieg.Time) float64 {
-	v := float64(k.heat.Last)
-	if h.cfg.Policy == ByValue {
-		seconds := float64(k.Kept.Bytes) * h.rates.Byte
-		if !k.Disk {
-			n, past := float64(k.N()), float64(k.Start)
-			seconds = n*h.rates.Token + n*(past+n/2)*h.rates.Pair
-		}
-		v = k.heat.At(now) * seconds / float64(k.Bytes)
+	if h.cfg.Policy == LRU {
+		return float64(k.heat.Last)
 	}
-	if k.wanted > 0 {
-		v += WantedWorth
+	seconds := float64(k.Kept.Bytes) * h.rates.Byte
+	if !k.Disk {
+		n, past := float64(k.N()), float64(k.Start)
+		seconds = n*h.rates.Token + n*(past+n/2)*h.rates.Pair
 	}
-	return v
+	return k.heat.At(now) * seconds / float64(k.Bytes)
 }
 
 // ordered lists all blocks, each after its parent, roots included.

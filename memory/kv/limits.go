@@ -14,6 +14,4 @@ const (
 	SampleAll, SampleSize, SampleTries = 256, 64, 256
 	// RootsNamed bounds the roots whose models are known for events.
 	RootsNamed = 4096
-	// WantedWorth puts blocks that a live sequence needs behind all others.
-	WantedWorth = 1e30
 )
