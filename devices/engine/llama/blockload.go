@@ -130,7 +130,7 @@ func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
 		}
 	}
 	n := 1
-	if bytes > joinAlone && len(op.Extents) > 1 {
+	if bytes > b.alone && len(op.Extents) > 1 {
 		n = min(joiners, b.cores)
 	}
 	var all sync.WaitGroup

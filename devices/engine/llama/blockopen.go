@@ -113,7 +113,7 @@ func (l *loading) learn(s *slots) (*blocks, error) {
 	if !c.shape.flash || c.mem == 0 || !l.tiers() && watch == nil {
 		return nil, nil
 	}
-	b := &blocks{s: s, kvType: l.info.KVType, direct: watch != nil, scratch: c.shape.slots, cores: grantedCores()}
+	b := &blocks{s: s, kvType: l.info.KVType, direct: watch != nil, scratch: c.shape.slots, cores: grantedCores(), alone: joinAlone}
 	defer func() {
 		_ = yz.MemoryClear(c.mem, false)
 		clear(s.tokens)

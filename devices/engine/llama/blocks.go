@@ -32,7 +32,9 @@ type blocks struct {
 	tensors         []llamax.Rows
 	// scratch is a spare sequence of the unified layout.
 	scratch int32
-	cores   int
+	// cores join the extents of a load of more than alone bytes.
+	cores int
+	alone int64
 
 	// Working memory: the places of rows in the export and in the state, the
 	// state that is built, where a load's rows go, pieces, and what each joiner

@@ -34,6 +34,8 @@ func ways(t *testing.T, spec engine.LoadSpec, f func(t *testing.T, r *Runner)) {
 			}
 			if w == "read in place" {
 				b.inPlace = false
+			} else {
+				b.cores, b.alone = joiners, 0
 			}
 			f(t, r)
 		})

@@ -58,10 +58,12 @@ func TestRawKVMovesAndReadsLogits(t *testing.T) {
 func TestRawKVWantsKVThatMoves(t *testing.T) {
 	spec, _ := blockSpec(t)
 	spec.Arena, spec.KVType, spec.FlashAttn = nil, "f32", "off"
-	if k, err := OpenRawKV(spec); err == nil {
-		defer k.Close()
-		if _, err := k.Ops(ieg.KVOp{Kind: ieg.KVSave, N: 1}); err == nil {
-			t.Error("KV is saved without an arena")
-		}
+	k, err := OpenRawKV(spec)
+	if err == nil {
+		_, err = k.Ops(ieg.KVOp{Kind: ieg.KVSave, N: 1})
+		k.Close()
+	}
+	if err == nil {
+		t.Error("KV is saved without an arena")
 	}
 }
