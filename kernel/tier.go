@@ -251,13 +251,14 @@ func (m *Machine) control(ev KVControl) {
 }
 
 // drop forgets the KV of some roots: in the arena, and in rows that nobody
-// uses. Rows in use keep theirs to themselves and are emptied with the next
-// batch after they were given up.
+// uses, also those that stay on the device and have no root. Rows in use keep
+// theirs to themselves and are emptied with the next batch after they were
+// given up.
 func (m *Machine) drop(which func(root ieg.BlockHash) bool) {
 	m.kv.host.Drop(which)
 	for _, e := range m.engines {
 		if e.pool != nil {
-			e.pool.Forget(which)
+			e.pool.Forget(func(r *kv.Row) bool { return which(r.Root) || which(kv.Root(e.info.KVName, r.Tenant)) })
 		}
 	}
 }

@@ -2,7 +2,9 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"runtime"
 	"strings"
@@ -331,5 +333,17 @@ func TestReportCopies(t *testing.T) {
 	r = reader{b: appendReport(nil, d)}
 	if _, err := r.report(); err == nil {
 		t.Error("a load with bad block -1 is taken")
+	}
+}
+
+// A segment of the version without tiers is refused, not misread.
+func TestOldVersion(t *testing.T) {
+	b := recording(t)
+	copy(b, "IEGREC1\n")
+	if _, err := Replay(bytes.NewReader(b)); !errors.Is(err, ErrFormat) {
+		t.Errorf("version 1 gives %v", err)
+	}
+	if err := Redact(io.Discard, bytes.NewReader(b)); !errors.Is(err, ErrFormat) {
+		t.Errorf("version 1, redacted, gives %v", err)
 	}
 }

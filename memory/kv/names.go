@@ -71,11 +71,11 @@ func (p *Pool) Proven(s ieg.Slot, right bool) bool {
 	return true
 }
 
-// Forget marks the rows whose blocks follow some roots: they are not saved, and
+// Forget marks rows whose content is to be forgotten: they are not saved, and
 // nobody but their owner uses them any more.
-func (p *Pool) Forget(which func(root ieg.BlockHash) bool) {
+func (p *Pool) Forget(which func(r *Row) bool) {
 	for i := range p.rows {
-		if r := &p.rows[i]; which(r.Root) && r.Computed > 0 {
+		if r := &p.rows[i]; r.Computed > 0 && which(r) {
 			p.device.lost(r, 0)
 			r.Root, r.Saved, r.chain, r.Dropped = ieg.BlockHash{}, 0, nil, true
 		}
