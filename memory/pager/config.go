@@ -33,8 +33,8 @@ type Compression uint8
 
 // The compressions.
 const (
-	// CompressAuto writes int8 when that takes less time than writing the raw
-	// bytes, by the speeds measured.
+	// CompressAuto writes int8 once half of the tier's size is used: it costs
+	// exactness, and what it buys is space.
 	CompressAuto Compression = iota
 	CompressNone
 	CompressINT8

@@ -40,38 +40,29 @@ func (p *Pager) pack(it *tier.Item) {
 	for left := int(b.Bytes); left > 0; left -= piece {
 		size += p.cfg.Arena.Size(ieg.CodecINT8, min(piece, left))
 	}
-	kvType, ok := p.pays(b, size)
+	kvType, ok := p.pays(b.Root)
 	if !ok || len(p.packed)+size > cap(p.packed) {
 		return
 	}
-	start := p.cfg.Now()
 	at := len(p.packed)
 	p.packed = p.packed[:at+size]
 	out := p.packed[at:]
 	p.encode(kvType, out, it.Data, piece, int(b.Bytes))
-	raw := b.Bytes
 	b.Codec, b.Bytes, b.Digest = ieg.CodecINT8, int64(size), p.cfg.Arena.Digest(0, out)
 	it.Data = [][]byte{out}
-	p.mu.Lock()
-	p.count.pack.measure(raw, p.cfg.Now().Sub(start))
-	p.mu.Unlock()
 }
 
-// pays tells whether a block is to be packed into so many bytes, and its
-// elements' type.
-func (p *Pager) pays(b *ieg.Block, size int) (kvType string, ok bool) {
+// pays tells whether blocks of a root are to be packed, and their elements'
+// type.
+func (p *Pager) pays(root ieg.BlockHash) (kvType string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.known.roots[b.Root]
+	r := p.known.roots[root]
 	if !r.INT8 {
 		return "", false
 	}
-	if p.cfg.Compression == CompressAuto {
-		// Zero times are of speeds not measured yet: then packing is tried.
-		saves, takes := p.count.write.seconds(b.Bytes-int64(size)), p.count.pack.seconds(b.Bytes)
-		if takes > 0 && saves > 0 && takes > saves {
-			return "", false
-		}
+	if p.cfg.Compression == CompressAuto && p.known.index.Bytes() < p.cfg.Size/2 {
+		return "", false
 	}
 	return r.KVType, true
 }

@@ -299,25 +299,26 @@ func int8KV(h ieg.BlockHash, n int) (out []byte) {
 	return out
 }
 
-// Packing pays when it takes less time than the bytes it saves.
+// Blocks are packed once half of the tier is used.
 func TestPays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Compression = CompressAuto })
 		w.ready(1)
-		b := &ieg.Block{Root: testRoot, Bytes: 1000}
-		pays := func(write, pack speed) bool {
+		pays := func(size int64) bool {
 			w.p.mu.Lock()
-			w.p.count.write, w.p.count.pack = write, pack
+			w.p.cfg.Size = size
 			w.p.mu.Unlock()
-			_, ok := w.p.pays(b, 500)
+			_, ok := w.p.pays(testRoot)
 			return ok
 		}
-		if pays(0, 0) {
-			t.Error("packs what may not be")
+		w.storeText(tokens(1, 300))
+		used := w.p.Status().Bytes
+		if pays(2*used) || used == 0 {
+			t.Error("packs what may not be, or there is nothing")
 		}
 		w.p.Register(testRoot, Root{KVType: "f16", INT8: true})
-		if !pays(0, 0) || !pays(1e9, 3e9) || pays(1e9, 1.5e9) {
-			t.Error("int8 when it does not pay, or not when it does")
+		if !pays(2*used) || pays(2*used+2) {
+			t.Error("int8 while there is space, or not when there isn't")
 		}
 	})
 }

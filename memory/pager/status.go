@@ -46,11 +46,11 @@ type MoveCount struct {
 
 // counters are what Status counts; Pager.mu guards it.
 type counters struct {
-	hit, missed       int64
-	corrupt, broken   int64
-	evicted, refused  int64
-	moves             [2]MoveCount // by MoveKind
-	read, write, pack speed
+	hit, missed      int64
+	corrupt, broken  int64
+	evicted, refused int64
+	moves            [2]MoveCount // by MoveKind
+	read, write      speed
 }
 
 func (c *counters) move(kind ieg.MoveKind, o outcome) {
