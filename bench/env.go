@@ -23,6 +23,7 @@ type Env struct {
 	Rounds  int
 	Full    bool
 	JSON    bool // rows are printed as JSON
+	Tiny    bool // small forms, which tell only whether a group runs
 	Log     io.Writer
 	dir     string
 }
@@ -38,7 +39,7 @@ func NewEnv(log io.Writer) (*Env, error) {
 		return nil, err
 	}
 	cache = filepath.Join(cache, "ieg")
-	e := &Env{Binary: bin, Threads: max(runtime.NumCPU()-1, 1), Rounds: Rounds, Log: log}
+	e := &Env{Binary: bin, Threads: max(runtime.NumCPU()-1, 1), Rounds: Rounds, Log: log, Tiny: os.Getenv("IEG_BENCH_TINY") != ""}
 	e.Model = pick(os.Getenv("IEG_MODEL"), filepath.Join(cache, "models", "SmolLM2-135M-Instruct.Q4_1.gguf"))
 	e.LibDir = pick(os.Getenv("IEG_LIB"), filepath.Join(cache, "lib", "linux-x64-cpu-v0.5.0"))
 	if m, _ := filepath.Glob(filepath.Join(cache, "peers", "llama-server-*", "llama-server")); len(m) > 0 {
@@ -68,6 +69,7 @@ type shape struct {
 	slots, context int
 	extra          []string // flags of our own server
 	admin          string   // its admin socket, "" for one of its own
+	data           string   // its data folder, "" for that of the slots
 }
 
 // ours starts our server.
@@ -78,7 +80,7 @@ func (e *Env) ours(ctx context.Context, s shape) (*serve.Server, *load.Client, e
 	}
 	argv := append([]string{e.Binary, "up", "--model", e.Model, "--listen", "127.0.0.1:{port}",
 		"--slots", strconv.Itoa(s.slots), "--ctx", strconv.Itoa(s.context), "--threads", strconv.Itoa(e.Threads),
-		"--data-dir", filepath.Join(e.dir, "state"+strconv.Itoa(s.slots)), "--admin", pick(s.admin, filepath.Join(dir, "ieg.sock"))}, s.extra...)
+		"--data-dir", pick(s.data, filepath.Join(e.dir, "state"+strconv.Itoa(s.slots))), "--admin", pick(s.admin, filepath.Join(dir, "ieg.sock"))}, s.extra...)
 	return e.start(ctx, argv, []string{"IEG_LIB=" + e.LibDir})
 }
 

@@ -10,4 +10,10 @@ const (
 	GroupTimeout = 9 * time.Minute
 	// ReadyTimeout bounds the start of a server.
 	ReadyTimeout = 90 * time.Second
+	// kvTokenBytes is the size of a token's KV of the benchmark's model.
+	kvTokenBytes = 23040
+	// arenaPageBytes is the size of an arena's page, storeBytes that of the
+	// NVMe tier.
+	arenaPageBytes = 256 << 10
+	storeBytes     = 16 << 30
 )

@@ -37,6 +37,10 @@ var groups = []group{
 	{"long-prompt", "a 4,000-token prompt among seven running chats", longPrompt, []string{"long-prompt-gap", "long-prompt-ttft", "long-prompt-rate"}},
 	{"shared", "64 chats that share a system prompt", shared, []string{"shared-ttft", "shared-prefill"}},
 	{"cancel", "the engine's work for a client that is gone", cancelled, []string{"cancel"}},
+	{"kv-chats", "conversations that the device has no room for, against llama-server", kvChats,
+		[]string{"kv-host-ttft", "kv-host-rate", "kv-prefilled", "kv-nvme-ttft", "kv-restart-ttft", "kv-restart-warm"}},
+	{"kv-bring", "bringing 2,000 tokens back against the library's import", kvBring, []string{"kv-bring-host", "kv-bring-nvme"}},
+	{"kv-disk", "blocks to the NVMe tier and back against a plain program", kvDisk, []string{"kv-disk-write", "kv-disk-read"}},
 	{"memory", "memory of the node at 250 streams, of the child beside weights and KV", memory, []string{"memory-node", "memory-child"}},
 }
 

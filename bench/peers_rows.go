@@ -315,6 +315,9 @@ func startUp(ctx context.Context, e *Env) ([]report.Row, error) {
 // speed changes within less.
 func (e *Env) short() int { return 2*e.Rounds + 1 }
 
+// long is the number of rounds where a round takes minutes.
+func (e *Env) long() int { return max(e.Rounds/Rounds, 1) }
+
 // ratios runs the rounds and gives ours ÷ theirs.
 func (e *Env) ratios(rounds int, f func(round int) (ours, theirs float64, err error)) ([]float64, error) {
 	var out []float64

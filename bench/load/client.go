@@ -47,6 +47,7 @@ type Trace struct {
 	Tokens []time.Time // arrival of each chunk with output
 	End    time.Time
 	Text   string
+	IDs    []int // of the output, where the server tells them
 	Finish string
 	Usage  Usage
 	Err    error
@@ -79,6 +80,7 @@ type chunk struct {
 			ToolCalls json.RawMessage `json:"tool_calls"`
 		} `json:"delta"`
 		Text   string `json:"text"`
+		IDs    []int  `json:"token_ids"`
 		Finish string `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *Usage          `json:"usage"`
@@ -106,10 +108,16 @@ func (c *Client) Stream(ctx context.Context, path string, body Body) *Trace {
 	return t
 }
 
-// follow reads server-sent events until [DONE].
-func (t *Trace) follow(r io.Reader, onToken func()) error {
+// lines reads a stream of events.
+func lines(r io.Reader) *bufio.Scanner {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 64<<10), LineBytesMax)
+	return sc
+}
+
+// follow reads server-sent events until [DONE].
+func (t *Trace) follow(r io.Reader, onToken func()) error {
+	sc := lines(r)
 	var text strings.Builder
 	defer func() { t.Text = text.String() }()
 	for sc.Scan() {
@@ -138,6 +146,7 @@ func (t *Trace) follow(r io.Reader, onToken func()) error {
 					onToken()
 				}
 			}
+			t.IDs = append(t.IDs, x.IDs...)
 			text.WriteString(x.Delta.Content)
 			text.WriteString(x.Text)
 			if x.Finish != "" {
