@@ -135,6 +135,9 @@ func (s *server) openNode(self, state string, h host, tap *metrics.Tap, doors *a
 		Devices: h.devices, Prepare: prep.prepare, Log: log,
 	}
 	s.tiers.plug(&plugs)
+	if err := s.publish(&plugs); err != nil {
+		return err
+	}
 	if err := s.record(&plugs, doors); err != nil {
 		return err
 	}

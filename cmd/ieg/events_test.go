@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// A chat of more than a block is told as stored on the device, then in memory,
+// then in the data folder, with the same hash and tokens.
+func TestKVEvents(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "tcp://" + l.Addr().String()
+	l.Close()
+	srv, _ := synthNode(t, ctx, "--model", "m=synth:stop=400", "--ctx", "2048", "--kv-host", "32MiB", "--kv-nvme", "64MiB", "--kv-events", at)
+	sub := zmq4.NewSub(ctx)
+	defer sub.Close()
+	if err := sub.Dial(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := sub.SetOption(zmq4.OptionSubscribe, "kv@"+strings.TrimPrefix(srv.Base, "http://")+"@m"); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("Say more about it. ", 60) + `"}],"max_tokens":400}`
+	resp, err := http.Post(srv.Base+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	tokens := map[uint64]string{} // of a block, as first told
+	seen := map[uint64]string{}   // media of a block, in order
+	for want := "GPU CPU STORAGE"; ; {
+		m, err := sub.Recv()
+		if err != nil {
+			t.Fatalf("%v; told so far: %v\n%s", err, seen, srv.Output())
+		}
+		for _, e := range storedOf(t, m.Frames[2]) {
+			for i, h := range e.Hashes {
+				seen[h] = strings.TrimSpace(seen[h] + " " + e.Medium)
+				text := string(e.Tokens[4*i*e.Size : 4*(i+1)*e.Size])
+				if tokens[h] == "" {
+					tokens[h] = text
+				}
+				if tokens[h] != text {
+					t.Errorf("block %x has other tokens in %s", h, e.Medium)
+				}
+				if seen[h] == want && e.Size == 256 {
+					return
+				}
+			}
+		}
+	}
+}
+
+// storedEvent is what the test reads of a BlockStored; four bytes a token.
+type storedEvent struct {
+	Hashes []uint64
+	Tokens []byte
+	Size   int
+	Medium string
+}
+
+func storedOf(t *testing.T, payload []byte) (out []storedEvent) {
+	var batch []msgpack.RawMessage
+	var events []struct {
+		Type   string   `msgpack:"type"`
+		Hashes []uint64 `msgpack:"block_hashes"`
+		Tokens []uint32 `msgpack:"token_ids"`
+		Size   int      `msgpack:"block_size"`
+		Medium string   `msgpack:"medium"`
+	}
+	if err := msgpack.Unmarshal(payload, &batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := msgpack.NewDecoder(bytes.NewReader(batch[1])).Decode(&events); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type != "BlockStored" {
+			continue
+		}
+		s := storedEvent{Hashes: e.Hashes, Size: e.Size, Medium: e.Medium}
+		for _, n := range e.Tokens {
+			s.Tokens = append(s.Tokens, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// A wrong address is told before anything is loaded.
+func TestKVEventsRefused(t *testing.T) {
+	for at, want := range map[string]string{
+		"5557":                              "such as tcp://127.0.0.1:5557",
+		"tcp://127.0.0.1:5557?events=proto": "unknown option events=proto",
+		"tcp://192.0.2.1:5557":              "choose another address by --kv-events",
+	} {
+		dir := t.TempDir()
+		out, err := exec.Command(ownPath(t), "up", "--model", "synth:", "--listen", "127.0.0.1:0", "--data-dir", dir+"/d", "--admin", dir+"/s", "--kv-events", at).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %s", at, err, out)
+		}
+	}
+}
