@@ -74,6 +74,10 @@ test: ## format, vet, tests with the race detector, all tests with the real engi
 test-clients: build models ## the openai clients for Python and Node against bin/ieg
 	@scripts/clients.sh
 
+.PHONY: test-kv-events
+test-kv-events: build ## a consumer of vLLM's KV events (libzmq, msgspec) against bin/ieg
+	@scripts/kv-events.sh
+
 .PHONY: test-vulkan
 test-vulkan: build vulkan ## the engine's suite on a Vulkan device, the software driver's if there is no GPU
 	@scripts/test-vulkan.sh
@@ -97,6 +101,9 @@ bench: bench-ready ## every row of the benchmark against its bound (≤ 45 minut
 
 bench-full: bench-ready ## the large forms
 	$(BENCH) --full
+
+crash: ## kill -9 a process that writes KV to disk, 200 times, and prove every block
+	CGO_ENABLED=0 $(GO) test ./memory/tier/nvme -run TestCrash -count=1 -v -timeout 15m -crash-rounds 200
 
 soak: bench-ready ## 10 minutes of clients, cancels, bad bodies and engine kills
 	$(BENCH) --soak

@@ -130,6 +130,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 		return false
 	}
 	e.batch.Ops = ops
+	m.account(s, g.Cached, b)
 	if !m.tiered(e, s) {
 		e.pool.SetRoot(g.Slot, ieg.BlockHash{}) // what it held before is over
 	} else {
@@ -139,7 +140,6 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 			root = ieg.BlockHash{}
 		}
 		e.pool.SetRoot(g.Slot, root)
-		m.account(s, g.Cached, b)
 		m.kv.host.Touch(m.find(e, s).Blocks, m.now)
 		if b.n > 0 {
 			m.take(e, s, g.Slot, b)

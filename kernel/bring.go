@@ -120,6 +120,7 @@ func (m *Machine) take(e *engine, s *seq, slot ieg.Slot, b *brought) {
 func (m *Machine) account(s *seq, row int32, b *brought) {
 	nvme := min(s.fetch.tokens, b.n)
 	from := [ieg.NumTiers]int32{ieg.TierDevice: row, ieg.TierHost: b.n - nvme, ieg.TierNVMe: nvme}
+	s.from = from
 	for t, n := range from {
 		m.kv.counts.Hits[t] += int64(n)
 		s.req.tiers[t] += n
@@ -127,6 +128,26 @@ func (m *Machine) account(s *seq, row int32, b *brought) {
 	if b.n > 0 {
 		s.req.note("tokens %d to %d brought from %s in %s; to compute them would take %s",
 			b.start, b.end(), source(nvme, b.n), span(b.seconds).Round(time.Microsecond*100), span(b.saves).Round(time.Millisecond))
+	}
+}
+
+// unaccount takes back what was counted of a sequence for which what was
+// brought is wrong: it is admitted anew.
+func (m *Machine) unaccount(s *seq) {
+	for t, n := range s.from {
+		m.kv.counts.Hits[t] -= int64(n)
+		s.req.tiers[t] -= n
+	}
+	s.from = [ieg.NumTiers]int32{}
+	s.req.note("what was brought is not what its digest says: it is computed")
+	if s.generated() > 0 {
+		return
+	}
+	m.totals.PromptTokens -= int64(len(s.req.spec.Prompt))
+	m.totals.CachedTokens -= int64(s.cached)
+	s.admitted, s.cached = false, 0
+	if s.choice == 0 {
+		s.req.usage.Cached = 0
 	}
 }
 

@@ -80,6 +80,7 @@ func (m *Machine) land(e *engine) {
 func (m *Machine) spoiled(e *engine, bad []*seq) {
 	for _, s := range bad {
 		if s.state == seqRunning && !e.doomed {
+			m.unaccount(s)
 			m.preempt(s)
 		}
 	}

@@ -34,10 +34,12 @@ const (
 	HangFactor = 6
 	// SaveRate, LoadRate, ReadRate and WriteRate are the seconds a byte of
 	// copies from and to an engine and of the NVMe tier before they
-	// were measured; RateGain is the weight of a new measurement.
+	// were measured; RateGain is the weight of a new measurement of
+	// RateBytes or more.
 	SaveRate, LoadRate  = 0.5e-9, 0.5e-9
 	ReadRate, WriteRate = 2e-9, 3e-9
 	RateGain            = 0.2
+	RateBytes           = 64 << 10
 	// CopyMax bounds the copies down of a step with other work, IdleCopy those
 	// of a step without.
 	CopyMax  = 1500 * time.Microsecond

@@ -75,6 +75,7 @@ type seq struct {
 	chain []ieg.BlockHash
 	wants []*kv.Known
 	fetch fetching
+	from  [ieg.NumTiers]int32 // its cached tokens at its last admission, by tier
 }
 
 func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }

@@ -19,6 +19,7 @@ func (m *Machine) restoreHost(s *SavedKV) error {
 	if t.host, err = kv.FromLedger(*s.Host); err != nil {
 		return err
 	}
+	t.host.Tell(t.events)
 	for q := range s.Dirty {
 		for _, h := range s.Dirty[q] {
 			if k := t.host.Get(h); k != nil {
@@ -55,6 +56,7 @@ func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
 	if len(n.wants) > 0 {
 		m.kv.host.Want(n.wants, 1)
 	}
+	n.from = s.From
 	n.fetch = fetching{until: s.Until, tried: s.Tried, tokens: s.Tokens}
 	n.fetch.awaits, err = m.pick(s.Awaits)
 	return err

@@ -31,11 +31,11 @@ type flown struct {
 // down adds copies of what is not saved to the batch: as many pieces as the
 // step's share of time allows, or, without other work, a short step of them.
 func (m *Machine) down(e *engine) {
-	if !m.below(e) {
-		return
-	}
 	for s := e.pool.Dropped(); s != ieg.NoSlot; s = e.pool.Dropped() {
 		e.batch.Ops = e.pool.Empty(s, e.batch.Ops)
+	}
+	if !m.below(e) {
+		return
 	}
 	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
 	room := IdleCopy.Seconds()
@@ -80,11 +80,9 @@ func (m *Machine) save(e *engine, sv *saving, n int32) {
 // savable tells whether a row holds what could be copied down.
 func (m *Machine) savable(e *engine) bool {
 	switch {
-	case !m.below(e):
-		return false
 	case e.pool.Dropped() != ieg.NoSlot:
 		return true
-	case e.saveBlocked:
+	case !m.below(e) || e.saveBlocked:
 		return false
 	case e.saving != nil:
 		return true

@@ -203,6 +203,7 @@ type SavedSeq struct {
 	Until     ieg.Time
 	Tried     int
 	Tokens    int32
+	From      [ieg.NumTiers]int32
 }
 
 // Snapshot copies the machine. What never changes (prompts, tokens already
@@ -317,7 +318,7 @@ func (r *request) save() SavedRequest {
 		s.Seqs[i] = SavedSeq{ID: q.id, Choice: q.choice, Key: q.key, State: uint8(q.state), Generated: q.tokens[len(r.spec.Prompt):],
 			Computed: q.computed, Slot: q.slot, InFlight: q.inFlight, Await: q.await, AwaitSeq: q.awaitSeq, AwaitN: q.awaitN,
 			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Admitted: q.admitted, Begun: q.begun, Decoding: q.decoding,
-			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens}
+			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens, From: q.from}
 	}
 	return s
 }

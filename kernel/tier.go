@@ -60,7 +60,8 @@ type rate float64
 
 func (r *rate) observe(bytes int64, took time.Duration) {
 	if took > 0 && bytes > 0 {
-		*r += RateGain * (rate(took.Seconds()/float64(bytes)) - *r)
+		gain := RateGain * min(1, rate(bytes)/RateBytes) // little says more of latency
+		*r += gain * (rate(took.Seconds()/float64(bytes)) - *r)
 	}
 }
 
@@ -229,20 +230,18 @@ func (m *Machine) expire() {
 // control does what a person asks.
 func (m *Machine) control(ev KVControl) {
 	t := &m.kv
-	if t.host == nil {
-		return
-	}
-	switch ev.Kind {
-	case KVDrop:
+	switch {
+	case ev.Kind == KVDrop:
 		m.drop(func(root ieg.BlockHash) bool { return root == ev.Hash })
-	case KVDropAll:
+	case ev.Kind == KVDropAll:
 		m.drop(func(ieg.BlockHash) bool { return true })
-	case KVPin:
+	case t.host == nil:
+	case ev.Kind == KVPin:
 		if k := t.host.Get(ev.Hash); k != nil {
 			t.host.Hold(kv.LeasePin, 0, 0, ev.Until, k.Line()...)
 			t.expiry = min(t.expiry, ev.Until)
 		}
-	case KVUnpin:
+	case ev.Kind == KVUnpin:
 		if k := t.host.Get(ev.Hash); k != nil {
 			t.host.Unpin(k)
 		}
@@ -255,7 +254,9 @@ func (m *Machine) control(ev KVControl) {
 // theirs to themselves and are emptied with the next batch after they were
 // given up.
 func (m *Machine) drop(which func(root ieg.BlockHash) bool) {
-	m.kv.host.Drop(which)
+	if m.kv.host != nil {
+		m.kv.host.Drop(which)
+	}
 	for _, e := range m.engines {
 		if e.pool != nil {
 			e.pool.Forget(func(r *kv.Row) bool { return which(r.Root) || which(kv.Root(e.info.KVName, r.Tenant)) })

@@ -11,4 +11,4 @@ if ! bin/ieg doctor --json | grep -q '"device Vulkan0"'; then
 		die "can't run: no Vulkan device, not even the software one; install a driver (Debian: libvulkan1 mesa-vulkan-drivers)"
 	say "no GPU: the software driver computes"
 fi
-IEG_LIB=$lib IEG_DEVICE=Vulkan0 CGO_ENABLED=0 go test ./devices/engine/llama -count=1 -timeout 9m -v -run 'Conformance$|ConformanceInChild$|EmbedPooling' "$@"
+IEG_LIB=$lib IEG_DEVICE=Vulkan0 CGO_ENABLED=0 go test ./devices/engine/llama -count=1 -timeout 25m -v -run 'Conformance$|ConformanceInChild$|EmbedPooling|Across|AllWays' "$@"

@@ -64,6 +64,7 @@ type engine struct {
 	unloading bool
 	gone      bool // unloaded for good
 	running   []*seq
+	copies    copies
 }
 
 // request is a live request.
@@ -167,7 +168,8 @@ func (m *Meter) ready(info ieg.EngineInfo) {
 	}
 	e.info, e.Up = info, true
 	e.Model, e.Slots, e.Cells = info.Model.Name, info.Slots, info.Cells
-	e.KVType, e.Prefixes = info.KVType, info.Prefixes
+	e.KVType, e.Prefixes, e.KVToken = info.KVType, info.Prefixes, info.KVToken
+	e.copies = copies{}
 	if info.Device != "" {
 		e.Device = info.Device
 	}
@@ -226,30 +228,34 @@ func (m *Meter) sent(b *ieg.Batch) {
 			m.start(e, s)
 		}
 	}
+	e.copies.sent(b)
 	for i := range b.Work {
 		w := &b.Work[i]
 		s := m.seqs[w.Seq]
 		if s == nil {
 			continue
 		}
+		brought := int32(0)
 		if s.fresh {
 			s.fresh = false
 			e.KVTokens += int64(w.Start - s.computed)
 			s.computed = w.Start
+			brought = min(e.copies.take(w.Slot), w.Start)
 		}
 		if !s.scheduled {
-			m.scheduled(e, s, w.Start)
+			m.scheduled(e, s, w.Start, brought)
 		}
 	}
 }
 
 // scheduled counts a sequence's prompt when its first work is sent, of which
-// cached tokens need none.
-func (m *Meter) scheduled(e *engine, s *seq, cached int32) {
+// cached tokens need none; brought of these came from below the device.
+func (m *Meter) scheduled(e *engine, s *seq, cached, brought int32) {
 	s.scheduled = true
 	prompt := len(s.req.spec.Prompt)
 	e.PromptTokens += uint64(prompt)
 	e.CachedTokens += uint64(cached)
+	e.BroughtTokens += uint64(brought)
 	e.ComputedSize.add(float64(prompt - int(cached)))
 }
 
@@ -309,6 +315,7 @@ func (m *Meter) stepDone(d *ieg.StepDone) {
 	if e == nil || !e.Up || d.Epoch != e.info.Epoch {
 		return
 	}
+	e.copied(d)
 	switch d.Outcome {
 	case ieg.StepFailed:
 		e.StepsFailed++

@@ -28,6 +28,9 @@ type Engine struct {
 	Slots, Cells int32
 	KVType       string
 	Prefixes     bool // prefixes are shared
+	// KVToken is the bytes of a token's KV that can leave the device; 0: it
+	// can't.
+	KVToken int64
 	// Waiting and Running are sequences. A sequence that was never scheduled
 	// waits at the first engine of its model.
 	Waiting, Running int
@@ -40,6 +43,10 @@ type Engine struct {
 	Deaths, Preemptions                uint64
 	Steps, StepsFailed, StepsAborted   uint64
 	PromptTokens, CachedTokens, Tokens uint64
+	// BroughtTokens are the cached ones that came from below the device.
+	BroughtTokens uint64
+	// Saves are copies of KV from the device to host memory, Loads those back.
+	Saves, Loads Copies
 	// Finished counts requests by the reason they ended with.
 	Finished [NumStops]uint64
 
@@ -47,6 +54,12 @@ type Engine struct {
 	PromptSize, OutputSize, OutputSizeMax Histogram
 	ComputedSize, Choices, MaxTokensAsked Histogram
 	Latency                               [ieg.NumClasses]Latency
+}
+
+// Copies counts copies of KV.
+type Copies struct {
+	Bytes   uint64
+	Seconds float64
 }
 
 // Latency holds the times of one class, in seconds.

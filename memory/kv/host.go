@@ -320,7 +320,7 @@ func (h *Host) Fill(k *Known, digest uint64, now ieg.Time) {
 		h.leave(k)
 		return
 	}
-	for i := len(k.parent.kids) - 1; i >= 0; i-- {
+	for i := len(k.parent.kids) - 1; i >= max(0, len(k.parent.kids)-KidsTried); i-- {
 		t := k.parent.kids[i]
 		if t != k && t.N() < k.N() && t.State == HostResident && t.held == 0 && t.wanted == 0 && len(t.kids) == 0 &&
 			common(t.Tokens, k.Tokens) == t.N() {

@@ -11,7 +11,7 @@ const (
 	HalfLife = 10 * time.Minute
 	// SampleAll is the largest number of blocks of which each is weighed for
 	// eviction; of more, SampleSize are, and at most SampleTries.
-	SampleAll, SampleSize, SampleTries = 256, 64, 256
+	SampleAll, SampleSize, SampleTries = 256, 32, 256
 	// RootsNamed bounds the roots whose models are known for events.
 	RootsNamed = 4096
 )
