@@ -17,6 +17,9 @@ type Status struct {
 type KVCounts struct {
 	// Hits counts cached prompt tokens by the tier they came from.
 	Hits [NumTiers]int64 `json:"hit_tokens"`
+	// Diverged counts tokens of blocks that a text shares the beginning of and
+	// then leaves: what an edited template or stripped reasoning costs.
+	Diverged int64 `json:"diverged_tokens"`
 	// Saves copy blocks from a device to the arena, Loads rows back; Stores copy
 	// blocks from the arena to the NVMe tier, Fetches back.
 	Saves        int64 `json:"saves"`

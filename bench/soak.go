@@ -232,11 +232,15 @@ func idleHoldsNothing(ctx context.Context, e *Env, admin string) error {
 				CellsUsed        int64 `json:"cells_used"`
 			} `json:"engines"`
 			Requests []json.RawMessage `json:"requests"`
+			KV       struct {
+				Leases [3]int
+				Moves  int
+			} `json:"kv"`
 		}
 		if err := json.Unmarshal(out, &st); err != nil {
 			return fmt.Errorf("ieg status: %w", err)
 		}
-		held := len(st.Requests)
+		held := len(st.Requests) + st.KV.Leases[0] + st.KV.Leases[1] + st.KV.Leases[2] + st.KV.Moves
 		for _, g := range st.Engines {
 			held += g.Running + g.Waiting + g.SlotsUsed + int(g.CellsUsed)
 		}

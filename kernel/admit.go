@@ -140,7 +140,9 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 			root = ieg.BlockHash{}
 		}
 		e.pool.SetRoot(g.Slot, root)
-		m.kv.host.Touch(m.find(e, s).Blocks, m.now)
+		p := m.find(e, s)
+		m.kv.host.Touch(p.Blocks, m.now)
+		m.kv.counts.Diverged += int64(p.Left())
 		if b.n > 0 {
 			m.take(e, s, g.Slot, b)
 			g.Cached = b.end()

@@ -132,6 +132,17 @@ type Path struct {
 	Blocks []*Known // in order, each the parent of the next
 	N      int32    // tokens of the text that they cover
 	Host   int32    // the first of them that lie in the arena without a gap
+	more   bool     // the text has more tokens than are covered, and could be
+}
+
+// Left is the number of tokens of the last block that the text does not share,
+// though it goes on.
+func (p *Path) Left() int32 {
+	if len(p.Blocks) == 0 || !p.more {
+		return 0
+	}
+	k := p.Blocks[len(p.Blocks)-1]
+	return k.Start + k.N() - p.N
 }
 
 // Find looks for the longest known beginning of tokens: full blocks by their
@@ -158,6 +169,7 @@ func (h *Host) Find(root ieg.BlockHash, chain []ieg.BlockHash, tokens []ieg.Toke
 		p.Blocks = append(p.Blocks, k)
 		p.N += n
 	}
+	p.more = p.N < most
 	for _, k := range p.Blocks {
 		if k.State != HostResident {
 			break

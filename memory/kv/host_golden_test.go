@@ -202,6 +202,9 @@ func (s *hostStory) find(root ieg.BlockHash, text string) {
 		return
 	}
 	fmt.Fprintf(&s.w, "%d of %d tokens known, %d in the arena: %s\n", p.N, len(tokens), p.Host, strings.Join(list, " + "))
+	if n := p.Left(); n > 0 {
+		fmt.Fprintf(&s.w, "the text leaves what is known %d tokens before its end\n", n)
+	}
 }
 
 // restart takes the ledger through its plain form. Nobody wants anything
