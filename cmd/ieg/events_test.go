@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,64 +45,60 @@ func TestKVEvents(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	tokens := map[uint64]string{} // of a block, as first told
-	seen := map[uint64]string{}   // media of a block, in order
-	for want := "GPU CPU STORAGE"; ; {
+	media := map[uint64]string{}  // of a block, in order
+	down, device := 0, map[uint64]bool{}
+	for killed := false; !killed || len(device) > 0; {
 		m, err := sub.Recv()
 		if err != nil {
-			t.Fatalf("%v; told so far: %v\n%s", err, seen, srv.Output())
+			t.Fatalf("%v; told so far: %v, on the device %d\n%s", err, media, len(device), srv.Output())
 		}
-		for _, e := range storedOf(t, m.Frames[2]) {
+		for _, e := range kvEvents(t, m.Frames[2]) {
 			for i, h := range e.Hashes {
-				seen[h] = strings.TrimSpace(seen[h] + " " + e.Medium)
-				text := string(e.Tokens[4*i*e.Size : 4*(i+1)*e.Size])
+				if e.Medium == "GPU" {
+					device[h] = true
+				}
+				if e.Type == "BlockRemoved" {
+					delete(device, h)
+					continue
+				}
+				media[h] = strings.TrimSpace(media[h] + " " + e.Medium)
+				text := fmt.Sprint(e.Tokens[i*e.Size : (i+1)*e.Size])
 				if tokens[h] == "" {
 					tokens[h] = text
 				}
 				if tokens[h] != text {
 					t.Errorf("block %x has other tokens in %s", h, e.Medium)
 				}
-				if seen[h] == want && e.Size == 256 {
-					return
+				if media[h] == "GPU CPU STORAGE" && e.Size == 256 {
+					down++
 				}
 			}
 		}
+		if down > 0 && !killed {
+			killed = true
+			signalChildren(t, srv, syscall.SIGKILL)
+		}
 	}
 }
 
-// storedEvent is what the test reads of a BlockStored; four bytes a token.
-type storedEvent struct {
-	Hashes []uint64
-	Tokens []byte
-	Size   int
-	Medium string
+// kvEvent is what the test reads of an event.
+type kvEvent struct {
+	Type   string   `msgpack:"type"`
+	Hashes []uint64 `msgpack:"block_hashes"`
+	Tokens []uint32 `msgpack:"token_ids"`
+	Size   int      `msgpack:"block_size"`
+	Medium string   `msgpack:"medium"`
 }
 
-func storedOf(t *testing.T, payload []byte) (out []storedEvent) {
+func kvEvents(t *testing.T, payload []byte) (events []kvEvent) {
 	var batch []msgpack.RawMessage
-	var events []struct {
-		Type   string   `msgpack:"type"`
-		Hashes []uint64 `msgpack:"block_hashes"`
-		Tokens []uint32 `msgpack:"token_ids"`
-		Size   int      `msgpack:"block_size"`
-		Medium string   `msgpack:"medium"`
-	}
 	if err := msgpack.Unmarshal(payload, &batch); err != nil {
 		t.Fatal(err)
 	}
-	if err := msgpack.NewDecoder(bytes.NewReader(batch[1])).Decode(&events); err != nil {
+	if err := msgpack.Unmarshal(batch[1], &events); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range events {
-		if e.Type != "BlockStored" {
-			continue
-		}
-		s := storedEvent{Hashes: e.Hashes, Size: e.Size, Medium: e.Medium}
-		for _, n := range e.Tokens {
-			s.Tokens = append(s.Tokens, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-		}
-		out = append(out, s)
-	}
-	return out
+	return events
 }
 
 // A wrong address is told before anything is loaded.
