@@ -35,15 +35,20 @@ func TestKVEvents(t *testing.T) {
 	if err := sub.SetOption(zmq4.OptionSubscribe, "kv@"+strings.TrimPrefix(srv.Base, "http://")+"@m"); err != nil {
 		t.Fatal(err)
 	}
-	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("Say more about it. ", 60) + `"}],"max_tokens":400}`
-	resp, err := http.Post(srv.Base+"/v1/chat/completions", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	ask := func(text, more string) {
+		body := `{"messages":[{"role":"user","content":"` + strings.Repeat(text, 60) + `"}],"max_tokens":400` + more + `}`
+		resp, err := http.Post(srv.Base+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status)
+		}
 	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status)
-	}
+	ask("Tell nobody of it. ", `,"store":false`)
+	ask("Say more about it. ", "")
+	texts := map[uint64]bool{}    // first blocks
 	tokens := map[uint64]string{} // of a block, as first told
 	media := map[uint64]string{}  // of a block, in order
 	down, device := 0, map[uint64]bool{}
@@ -53,6 +58,9 @@ func TestKVEvents(t *testing.T) {
 			t.Fatalf("%v; told so far: %v, on the device %d\n%s", err, media, len(device), srv.Output())
 		}
 		for _, e := range kvEvents(t, m.Frames[2]) {
+			if e.Type == "BlockStored" && e.Parent == nil {
+				texts[e.Hashes[0]] = true
+			}
 			for i, h := range e.Hashes {
 				if e.Medium == "GPU" {
 					device[h] = true
@@ -79,12 +87,16 @@ func TestKVEvents(t *testing.T) {
 			signalChildren(t, srv, syscall.SIGKILL)
 		}
 	}
+	if len(texts) != 1 {
+		t.Errorf("%d texts are told of; one is nobody's business", len(texts))
+	}
 }
 
 // kvEvent is what the test reads of an event.
 type kvEvent struct {
 	Type   string   `msgpack:"type"`
 	Hashes []uint64 `msgpack:"block_hashes"`
+	Parent *uint64  `msgpack:"parent_block_hash"`
 	Tokens []uint32 `msgpack:"token_ids"`
 	Size   int      `msgpack:"block_size"`
 	Medium string   `msgpack:"medium"`
