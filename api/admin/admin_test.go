@@ -24,6 +24,7 @@ type fakeNode struct {
 	drains   []Drain
 	redacted []bool
 	loadErr  error
+	kv       *fakeKV
 }
 
 func (f *fakeNode) Status() ieg.Status {
@@ -60,7 +61,11 @@ func (f *fakeNode) OpenSegment(_ string, redact bool) (io.ReadCloser, error) {
 func (f *fakeNode) Drain(d Drain) error { f.drains = append(f.drains, d); return nil }
 
 func (f *fakeNode) node() Node {
-	return Node{Observer: f, Host: f, Models: f, Recorder: f, Drainer: f}
+	n := Node{Observer: f, Host: f, Models: f, Recorder: f, Drainer: f}
+	if f.kv != nil {
+		n.KV = f.kv
+	}
+	return n
 }
 
 // serve starts a server on a socket of its own.
@@ -301,7 +306,10 @@ func FuzzBodies(f *testing.F) {
 	f.Add("/v1/drain", []byte(`{}`))
 	f.Add("/v1/models/load", []byte(`{"path":"x","unknown":1}`))
 	f.Add("/v1/models/load", []byte(`{} {}`))
-	s, err := NewServer((&fakeNode{}).node(), "")
+	f.Add("/v1/kv/pin", []byte(`{"hash":"abcd","for_ns":1}`))
+	f.Add("/v1/kv/drop", []byte(`{"tenant":"a"}`))
+	f.Add("/v1/kv/flush", []byte(`{"within_ns":1}`))
+	s, err := NewServer((&fakeNode{kv: &fakeKV{}}).node(), "")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -15,6 +15,15 @@ const (
 	NameBytesMax = 256
 	// AliasesMax bounds the aliases of one model.
 	AliasesMax = 64
+	// KVTreeRows is the number of prefixes listed unless asked otherwise.
+	KVTreeRows = 20
+	// KVTreeRowsMax bounds it.
+	KVTreeRowsMax = 1000
+	// KVHashDigitsMin is the least number of digits that name a block.
+	KVHashDigitsMin = 4
+	// KVPinMax bounds the time of a pin, KVFlushMax the wait of a flush.
+	KVPinMax   = 365 * 24 * time.Hour
+	KVFlushMax = time.Hour
 	// SocketPathMax is the most bytes of a Unix socket's path on Linux, less
 	// the terminating zero.
 	SocketPathMax = 107

@@ -28,6 +28,9 @@ func (s *Server) routes() []route {
 			route{"GET /v1/recorder", read, s.segments},
 			route{"GET /v1/recorder/{name}", read, s.segment})
 	}
+	if s.node.KV != nil {
+		rts = append(rts, s.kvRoutes()...)
+	}
 	return rts
 }
 

@@ -15,13 +15,14 @@ import (
 // hostName is the Host that the client sends.
 const hostName = "ieg"
 
-// Node is everything that the door asks of a node. Recorder may be nil.
+// Node is everything that the door asks of a node. Recorder and KV may be nil.
 type Node struct {
 	Observer Observer
 	Host     Host
 	Models   Models
 	Recorder Recorder
 	Drainer  Drainer
+	KV       KV
 }
 
 // Server serves the admin routes.

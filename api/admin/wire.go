@@ -31,6 +31,10 @@ type Model struct {
 	Slots   int32        `json:"slots"`
 	Device  string       `json:"device,omitempty"`
 	PID     int          `json:"pid,omitempty"`
+	// KVToken is the bytes of a token's KV that can leave the device; 0: it
+	// can't, and KVNote says why.
+	KVToken int64  `json:"kv_bytes_per_token,omitempty"`
+	KVNote  string `json:"kv_note,omitempty"`
 }
 
 // LoadModel asks for a model to be loaded.

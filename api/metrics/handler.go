@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"ieg"
+	"ieg/api/admin"
 	"ieg/kernel"
 	"ieg/kernel/meter"
 )
@@ -18,6 +19,9 @@ type Config struct {
 	// Snapshot returns the counts; it is called once per scrape, from any
 	// goroutine, and what it returns is not changed afterwards.
 	Snapshot func() meter.Snapshot
+	// KV tells how the tiers of KV are doing, under the same terms; nil: there
+	// are no metrics of them.
+	KV func() admin.KVTiers
 	// Version is shown by ieg_build_info.
 	Version string
 }
@@ -25,11 +29,15 @@ type Config struct {
 // Handler answers scrapes.
 func Handler(cfg Config) (http.Handler, error) {
 	reg := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
+	list := []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newCollector(cfg),
-	} {
+	}
+	if cfg.KV != nil {
+		list = append(list, newTiers(cfg.KV))
+	}
+	for _, c := range list {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ func ownSingles() []single {
 	count("ieg_generation_tokens_total", "Tokens generated.", func(e *meter.Engine) uint64 { return e.Tokens })
 	count("ieg_prefix_cache_queries_total", "Tokens looked up among cached prefixes.", func(e *meter.Engine) uint64 { return e.PromptTokens })
 	count("ieg_prefix_cache_hits_total", "Tokens found among cached prefixes, and not computed.", func(e *meter.Engine) uint64 { return e.CachedTokens })
+	count("ieg_prefix_cache_brought_total", "Those of the hits that were brought from below the device.", func(e *meter.Engine) uint64 { return e.BroughtTokens })
 	count("ieg_preemptions_total", "Sequences that gave up their row.", func(e *meter.Engine) uint64 { return e.Preemptions })
 	count("ieg_engine_deaths_total", "Incarnations of the engine that died or were killed.", func(e *meter.Engine) uint64 { return e.Deaths })
 	add(gauge, "ieg_engine_up", "1 while the engine serves.", func(e *meter.Engine) float64 { return truth(e.Up) })
@@ -132,14 +133,26 @@ func vllmSingles() []single {
 	count("generation_tokens_total", "Tokens generated.", func(e *meter.Engine) uint64 { return e.Tokens })
 	count("num_preemptions_total", "Preemptions.", func(e *meter.Engine) uint64 { return e.Preemptions })
 	count("prefix_cache_queries_total", "Tokens looked up among cached prefixes.", func(e *meter.Engine) uint64 { return e.PromptTokens })
-	count("prefix_cache_hits_total", "Tokens found among cached prefixes.", func(e *meter.Engine) uint64 { return e.CachedTokens })
+	count("prefix_cache_hits_total", "Tokens found among cached prefixes on the device.", func(e *meter.Engine) uint64 { return e.CachedTokens - e.BroughtTokens })
+	count("external_prefix_cache_queries_total", "Tokens not found on the device, looked up in host memory and on disk.", func(e *meter.Engine) uint64 {
+		if e.KVToken == 0 {
+			return 0
+		}
+		return e.PromptTokens - (e.CachedTokens - e.BroughtTokens)
+	})
+	count("external_prefix_cache_hits_total", "Tokens found in host memory and on disk, and brought.", func(e *meter.Engine) uint64 { return e.BroughtTokens })
+	count("kv_offload_store_bytes_total", "KV copied from the device to host memory, in bytes.", func(e *meter.Engine) uint64 { return e.Saves.Bytes })
+	count("kv_offload_load_bytes_total", "KV copied from host memory to the device, in bytes.", func(e *meter.Engine) uint64 { return e.Loads.Bytes })
+	add(counter, "kv_offload_store_time_total", "Time of copies from the device to host memory, in seconds.", func(e *meter.Engine) float64 { return e.Saves.Seconds })
+	add(counter, "kv_offload_load_time_total", "Time of copies from host memory to the device, in seconds.", func(e *meter.Engine) float64 { return e.Loads.Seconds })
 
 	reason := desc("vllm:num_requests_waiting_by_reason", "Sequences that wait, by reason.", append(vllmLabels[:2:2], "reason")...)
 	out = append(out, single{reason, gauge, []string{"capacity"}, func(e *meter.Engine) float64 { return float64(e.Waiting) }})
 	source := desc("vllm:prompt_tokens_by_source_total", "Tokens of prompts, by where their KV came from.", append(vllmLabels[:2:2], "source")...)
 	out = append(out,
 		single{source, counter, []string{"local_compute"}, func(e *meter.Engine) float64 { return float64(e.PromptTokens - e.CachedTokens) }},
-		single{source, counter, []string{"local_cache_hit"}, func(e *meter.Engine) float64 { return float64(e.CachedTokens) }})
+		single{source, counter, []string{"local_cache_hit"}, func(e *meter.Engine) float64 { return float64(e.CachedTokens - e.BroughtTokens) }},
+		single{source, counter, []string{"external_kv_transfer"}, func(e *meter.Engine) float64 { return float64(e.BroughtTokens) }})
 	success := desc("vllm:request_success_total", "Requests that ended, by reason.", append(vllmLabels[:2:2], "finished_reason")...)
 	for _, r := range vllmReasons {
 		out = append(out, single{success, counter, []string{r.name}, func(e *meter.Engine) float64 {

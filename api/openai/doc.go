@@ -24,6 +24,8 @@
 //     0 is P2. With neither, service_tier "flex" or "batch" is P2; else a
 //     streamed request is P0, any other P1.
 //   - Tenant: cache_salt. Prompts of different salts share no KV.
+//   - store: false keeps the request's KV on the device: nothing of its text
+//     is written to host memory or to disk. A missing one is true.
 //   - model: a missing one is the first loaded.
 //   - max_tokens: for chats the rest of the context, for completions 16; cut
 //     to the context. A prompt that fills the context is refused.

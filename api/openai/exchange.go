@@ -72,7 +72,7 @@ func (s *Server) newExchange(w http.ResponseWriter, r *http.Request, m *Model, o
 // add appends a request for a prompt.
 func (x *exchange) add(prompt []ieg.Token, span ieg.Span, received ieg.Time, maxTokens int32, tools []string) {
 	req := &ieg.Request{
-		Name: x.id, Model: x.m.Name, Class: x.opt.class, Tenant: x.opt.tenant,
+		Name: x.id, Model: x.m.Name, Class: x.opt.class, Tenant: x.opt.tenant, NoStore: x.opt.noStore,
 		Prompt: prompt, N: x.opt.n, Sampling: x.opt.sampling, MaxTokens: maxTokens, Tools: tools,
 		Received: received, Tokenize: span, Deadline: x.s.deadline(received),
 	}

@@ -158,6 +158,9 @@ func show(r *ieg.Request) string {
 	if r.Tenant != "" {
 		fmt.Fprintf(&b, " tenant %q", r.Tenant)
 	}
+	if r.NoStore {
+		b.WriteString(" no-store")
+	}
 	if len(r.Tools) > 0 {
 		fmt.Fprintf(&b, " tools %v", r.Tools)
 	}

@@ -22,6 +22,7 @@ type common struct {
 	maxTokens     int64 // 0: not given
 	class         ieg.Class
 	tenant        string
+	noStore       bool
 	requestID     string
 }
 
@@ -32,6 +33,7 @@ func (s *Server) common(r *http.Request, f *fields, m *Model) common {
 		stream:    f.boolean("stream", false),
 		returnIDs: f.boolean("return_token_ids", false),
 		tenant:    f.text("cache_salt", MaxIDBytes),
+		noStore:   !f.boolean("store", true),
 
 		idsAsTokens: f.boolean("return_tokens_as_token_ids", false),
 	}

@@ -108,6 +108,7 @@ func nodeChecks(ctx context.Context, e *config.Effective) []check {
 	switch {
 	case err == nil:
 		out := []check{{What: "node", State: "ok", Found: fmt.Sprintf("runs on %s (pid %d, %s)", v.Listen, v.PID, v.Version)}}
+		out = append(out, tierChecks(ctx, cl)...)
 		return append(out, deathChecks(ctx, cl)...)
 	case !errors.Is(err, admin.ErrNotRunning):
 		return []check{{What: "node", State: "bad", Found: err.Error()}}
@@ -119,6 +120,23 @@ func nodeChecks(ctx context.Context, e *config.Effective) []check {
 	}
 	l.Close()
 	return append(out, check{What: "port", State: "ok", Found: e.Listen + " is free"})
+}
+
+// tierChecks tells how the tiers of KV of the running node are.
+func tierChecks(ctx context.Context, cl *admin.Client) []check {
+	t, err := cl.KV(ctx)
+	if err != nil {
+		return []check{{What: "KV tiers", State: "bad", Found: err.Error()}}
+	}
+	c := check{What: "KV tiers", State: "ok", Found: kvLine(&t)}
+	if n := &t.NVMe; n.Folder != "" && !n.Up {
+		c.State, c.Do = "note", "see ieg kv; the node serves on and tries again by itself"
+	}
+	out := []check{c}
+	for _, n := range t.Host.Notes {
+		out = append(out, check{What: "KV in memory", State: "note", Found: n})
+	}
+	return out
 }
 
 func deathChecks(ctx context.Context, cl *admin.Client) []check {

@@ -88,10 +88,13 @@ func printExplain(w io.Writer, ex ieg.Explain) {
 	if ex.Finish != "" {
 		fmt.Fprintf(w, " (%s)", ex.Finish)
 	}
-	fmt.Fprintf(w, "\nprompt %d tokens (%d cached), output %d\n", ex.Prompt, ex.Cached, ex.Output)
+	fmt.Fprintf(w, "\nprompt %d tokens (%s), output %d\n", ex.Prompt, cachedOf(&ex), ex.Output)
 	fmt.Fprintf(w, "queue %s   TTFT %s   worst gap %s   E2E %s\n", span(ex.Queue), span(ex.TTFT), span(ex.ITLMax), span(ex.E2E))
 	if ex.Error != "" {
 		fmt.Fprintf(w, "error: %s\n", ex.Error)
+	}
+	for _, line := range ex.KV {
+		fmt.Fprintf(w, "KV: %s\n", line)
 	}
 	fmt.Fprintln(w)
 	g := drawing{w: w, nodes: ex.Nodes}
@@ -109,6 +112,22 @@ func printExplain(w io.Writer, ex ieg.Explain) {
 	if len(ex.Journal) > 0 {
 		fmt.Fprintf(w, "\njournal\n  %s\n", strings.Join(ex.Journal, "\n  "))
 	}
+}
+
+// cachedOf tells how many tokens were cached, and in which tiers if not only on
+// the device. A sequence that was resumed found more than its prompt.
+func cachedOf(ex *ieg.Explain) string {
+	text := fmt.Sprintf("%d cached", ex.Cached)
+	if ex.Tiers[ieg.TierHost]+ex.Tiers[ieg.TierNVMe] == 0 {
+		return text
+	}
+	var parts []string
+	for t, n := range ex.Tiers {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d from %s", n, ieg.Tier(t)))
+		}
+	}
+	return text + ": " + strings.Join(parts, ", ")
 }
 
 // drawing is a graph drawn as a tree: each node hangs under its last

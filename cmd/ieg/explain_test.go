@@ -90,3 +90,24 @@ func TestFigures(t *testing.T) {
 		}
 	}
 }
+
+func TestExplainTellsTheTiers(t *testing.T) {
+	for _, row := range []struct {
+		ex   ieg.Explain
+		want string
+	}{
+		{ieg.Explain{}, "0 cached"},
+		{ieg.Explain{Cached: 8, Tiers: [ieg.NumTiers]int32{8}}, "8 cached"},
+		{ieg.Explain{Cached: 700, Tiers: [ieg.NumTiers]int32{0, 512, 188}}, "700 cached: 512 from host, 188 from nvme"},
+		{ieg.Explain{Cached: 700, Tiers: [ieg.NumTiers]int32{100, 0, 600}}, "700 cached: 100 from device, 600 from nvme"},
+	} {
+		if got := cachedOf(&row.ex); got != row.want {
+			t.Errorf("%q, want %q", got, row.want)
+		}
+	}
+	var b strings.Builder
+	printExplain(&b, ieg.Explain{KV: []string{"tokens 0 to 5 brought"}})
+	if !strings.Contains(b.String(), "\nKV: tokens 0 to 5 brought\n\n") {
+		t.Errorf("%q", b.String())
+	}
+}

@@ -19,6 +19,10 @@ const (
 	StateColumnsMax = 40
 	// BarCells is the width of bars in pictures.
 	BarCells = 32
+	// KVBarCells is that of bars in the table of KV tiers.
+	KVBarCells = 12
+	// ShortHashDigits is how much of a block's hash a table shows.
+	ShortHashDigits = 12
 )
 
 // Sizes of the KV tiers below the devices.

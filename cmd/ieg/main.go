@@ -140,7 +140,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "host", Title: "The host:"})
 	root.AddCommand(
 		a.upCmd(), a.downCmd(), a.chatCmd(), a.modelsCmd(),
-		a.statusCmd(), a.psCmd(), a.topCmd(), a.explainCmd(), a.recorderCmd(),
+		a.statusCmd(), a.psCmd(), a.topCmd(), a.explainCmd(), a.kvCmd(), a.recorderCmd(),
 		a.devicesCmd(), a.doctorCmd(), a.benchCmd(), a.simCmd(), a.engineCmd(), a.configCmd(), a.versionCmd())
 	strictArgs(root)
 	return root

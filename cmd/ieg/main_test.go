@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": nodes.node, "signal": nodes.signal, "ended": nodes.ended,
-			"exit": exitWith, "json": validJSON, "http": get, "free": reusable, "waitrunning": waitRunning,
+			"exit": exitWith, "json": validJSON, "http": get, "free": reusable, "waitrunning": waitRunning, "ask": ask, "waitstatus": waitStatus,
 		},
 	})
 }

@@ -37,7 +37,7 @@ func (a *app) modelsLsCmd() *cobra.Command {
 			if a.json {
 				return a.printJSON(ms)
 			}
-			rows := [][]string{{"MODEL", "STATE", "DEVICE", "CONTEXT", "SLOTS", "PARAMS", "WEIGHTS", "QUANT", "PID", "ALIASES"}}
+			rows := [][]string{{"MODEL", "STATE", "DEVICE", "CONTEXT", "SLOTS", "PARAMS", "WEIGHTS", "QUANT", "PID", "ALIASES", "KV BELOW THE DEVICE"}}
 			for _, m := range ms {
 				state := m.State
 				if state == string(ieg.EngineLoading) {
@@ -47,7 +47,7 @@ func (a *app) modelsLsCmd() *cobra.Command {
 					state += ": " + m.Reason
 				}
 				rows = append(rows, []string{m.Name, cut(state, StateColumnsMax), m.Device, strconv.Itoa(int(m.Context)), strconv.Itoa(int(m.Slots)),
-					scaled(float64(m.Params), ""), size(m.WeightBytes), m.Quant, pidOf(m.PID), strings.Join(m.Aliases, ",")})
+					scaled(float64(m.Params), ""), size(m.WeightBytes), m.Quant, pidOf(m.PID), strings.Join(m.Aliases, ","), kvOf(m)})
 			}
 			return table(a.out, rows)
 		},
@@ -156,6 +156,14 @@ func (a *app) modelsUnloadCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&force, "force", false, "fail what runs instead of waiting for it")
 	return c
+}
+
+// kvOf tells whether a model's KV can leave its device, once that is known.
+func kvOf(m admin.Model) string {
+	if m.KVToken == 0 && m.KVNote == "" {
+		return "–"
+	}
+	return leaves(m.KVToken, m.KVNote)
 }
 
 func pidOf(pid int) string {

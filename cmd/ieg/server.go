@@ -103,7 +103,8 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 	s.serve("loop", func() error { return s.node.Run(ctx) })
 
 	// The doors.
-	scrape, err := metrics.Handler(metrics.Config{Snapshot: tap.Snapshot, Version: version})
+	kv := s.node.KV(s.tiers.door(e))
+	scrape, err := metrics.Handler(metrics.Config{Snapshot: tap.Snapshot, KV: kv.KVTiers, Version: version})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func start(e *config.Effective, log *slog.Logger) (_ *server, err error) {
 		return nil, err
 	}
 	s.serve("API", func() error { return s.api.Serve(port) })
-	doors.Observer, doors.Models = s.node, s.node
+	doors.Observer, doors.Models, doors.KV = s.node, s.node, kv
 	s.admin, err = admin.NewServer(doors, e.AdminGroup)
 	if err != nil {
 		return nil, err

@@ -36,13 +36,17 @@ func (a *app) statusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			printStatus(a.out, st, v, deaths)
+			kv, err := cl.KV(c.Context())
+			if err != nil {
+				return err
+			}
+			printStatus(a.out, st, v, &kv, deaths)
 			return nil
 		},
 	})
 }
 
-func printStatus(w io.Writer, st ieg.Status, v admin.Version, deaths []admin.Death) {
+func printStatus(w io.Writer, st ieg.Status, v admin.Version, kv *admin.KVTiers, deaths []admin.Death) {
 	state := "serving"
 	if st.Draining {
 		state = "draining"
@@ -53,6 +57,7 @@ func printStatus(w io.Writer, st ieg.Status, v admin.Version, deaths []admin.Dea
 	fmt.Fprintf(w, "\nrequests  %d arrived, %d finished, %d failed, %d cancelled, %d rejected\n", t.Requests, t.Finished, t.Failed, t.Cancelled, t.Rejected)
 	fmt.Fprintf(w, "tokens    %d prompt (%d cached), %d generated\n", t.PromptTokens, t.CachedTokens, t.GeneratedTokens)
 	fmt.Fprintf(w, "steps     %d, %d preemptions, %d engine deaths\n", t.Steps, t.Preemptions, t.EngineDeaths)
+	fmt.Fprintf(w, "KV        %s\n", kvLine(kv))
 	for i, d := range deaths {
 		if i == 3 {
 			fmt.Fprintf(w, "  … %d more; see ieg status --json\n", len(deaths)-i)

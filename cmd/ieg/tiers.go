@@ -195,3 +195,28 @@ func readKey(file string) ([]byte, error) {
 	}
 	return key, nil
 }
+
+// door tells the admin socket what lies below the devices, and if nothing does,
+// why.
+func (t *tiers) door(e *config.Effective) node.KVConfig {
+	c := node.KVConfig{Pager: t.pager}
+	switch {
+	case t.arena != nil:
+		c.HostBytes, c.HostNotes = t.arena.Bytes(), t.arena.Notes()
+	case e.KV.Host == 0:
+		c.HostOff = "kv.host is 0"
+	default:
+		c.HostOff = "this host has too little memory for it"
+	}
+	switch {
+	case t.pager != nil:
+		c.Folder, c.Encrypted = filepath.Join(e.DataDir, "kv"), e.KV.KeyFile != ""
+	case c.HostOff != "":
+		c.NVMeOff = "there is no host memory to go through"
+	case e.KV.NVMe == 0:
+		c.NVMeOff = "kv.nvme is 0"
+	default:
+		c.NVMeOff = "the disk has too little room"
+	}
+	return c
+}

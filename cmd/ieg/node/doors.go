@@ -213,7 +213,8 @@ func (n *Node) Models() []admin.Model {
 
 func (m *model) row() admin.Model {
 	return admin.Model{ModelInfo: m.modelInfo(), Engine: m.id, State: string(m.state), Reason: m.reason, Loading: m.fraction,
-		Context: m.info.SlotTokens, Slots: m.info.Slots, Device: m.device.Spec.ID, PID: m.pid}
+		Context: m.info.SlotTokens, Slots: m.info.Slots, Device: m.device.Spec.ID, PID: m.pid,
+		KVToken: m.info.KVToken, KVNote: m.info.KVNote}
 }
 
 // LoadModel loads a model for the admin socket.

@@ -16,6 +16,8 @@ const (
 	CloseWait = 10 * time.Second
 	// InspectWait bounds a look into the kernel.
 	InspectWait = 5 * time.Second
+	// FlushPollEvery is the time between two looks of a flush.
+	FlushPollEvery = 20 * time.Millisecond
 	// OverheadBytes is the room that a model is charged beside its weights
 	// and KV until it has told its true size.
 	OverheadBytes = 128 << 20
