@@ -51,13 +51,8 @@ type KVTokens struct {
 // with what they found.
 func CountKV(st *ieg.Status) KVTokens {
 	h := &st.KV.Counts.Hits
-	below := h[ieg.TierHost] + h[ieg.TierNVMe]
-	return KVTokens{
-		// Engines whose KV can't leave them are not among the kernel's hits.
-		Device: max(h[ieg.TierDevice], st.Totals.CachedTokens-below),
-		Host:   h[ieg.TierHost], NVMe: h[ieg.TierNVMe],
-		Computed: st.Totals.PromptTokens - st.Totals.CachedTokens,
-	}
+	return KVTokens{Device: h[ieg.TierDevice], Host: h[ieg.TierHost], NVMe: h[ieg.TierNVMe],
+		Computed: st.Totals.PromptTokens - st.Totals.CachedTokens}
 }
 
 // KVHost is the arena.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,12 +23,14 @@ type tierMetric struct {
 type tiers struct {
 	look    func() admin.KVTiers
 	metrics []tierMetric
+	mu      sync.Mutex
+	sent    map[*prometheus.Desc][]float64 // of counters, the most
 	// Of engines, by model, engine and device.
 	save, load *prometheus.Desc
 }
 
 func newTiers(look func() admin.KVTiers) *tiers {
-	t := &tiers{look: look, metrics: append(tierGauges(), tierCounters()...)}
+	t := &tiers{look: look, metrics: append(tierGauges(), tierCounters()...), sent: map[*prometheus.Desc][]float64{}}
 	t.save = desc("ieg_kv_save_bytes_per_second", "Measured speed of copies of KV from the device to host memory.", ownLabels...)
 	t.load = desc("ieg_kv_load_bytes_per_second", "Measured speed of copies of KV from host memory to the device.", ownLabels...)
 	return t
@@ -131,7 +134,11 @@ func (t *tiers) Describe(ch chan<- *prometheus.Desc) {
 func (t *tiers) Collect(ch chan<- prometheus.Metric) {
 	now := t.look()
 	for _, m := range t.metrics {
-		for i, v := range m.value(&now) {
+		values := m.value(&now)
+		if m.kind == counter {
+			values = t.risen(m.desc, values)
+		}
+		for i, v := range values {
 			if m.values == nil {
 				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, v)
 			} else {
@@ -148,4 +155,18 @@ func (t *tiers) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(t.save, gauge, e.SaveRate, labels...)
 		ch <- prometheus.MustNewConstMetric(t.load, gauge, e.LoadRate, labels...)
 	}
+}
+
+// risen keeps counters from falling, which scrapers would take for a restart:
+// hits that turn out to be wrong are counted back.
+func (t *tiers) risen(d *prometheus.Desc, values []float64) []float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last := t.sent[d]; last != nil {
+		for i := range values {
+			values[i] = max(values[i], last[i])
+		}
+	}
+	t.sent[d] = values
+	return values
 }

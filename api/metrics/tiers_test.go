@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,9 @@ func TestBroughtTokens(t *testing.T) {
 		Work: []ieg.Work{{Seq: 1, Slot: 3, Start: 768, N: 232, Sample: true}}}
 	observe(kernel.Arrived{Request: &ieg.Request{ID: 1, Model: "m", N: 1, Prompt: make([]ieg.Token, 1000)}},
 		kernel.Ready{Admits: []kernel.Admit{{Request: 1, Seq: 1}}, Batches: []*ieg.Batch{b}})
+	if body := scrape(t, handler(t, tap.Snapshot)); !strings.Contains(body, `vllm:prompt_tokens_total{engine="1",model_name="m"} 0`) {
+		t.Error("what is being brought is counted before it is there")
+	}
 	done := &ieg.StepDone{Engine: 1, Epoch: 1, Step: 7, Copies: []ieg.CopyDone{{Op: 1, Took: 2 * time.Second}, {Op: 2, Took: time.Second}, {Op: 9}}}
 	observe(kernel.StepDone{Done: done}, kernel.Ready{})
 	body := scrape(t, handler(t, tap.Snapshot))
@@ -119,6 +123,53 @@ vllm:kv_offload_load_time_total{engine="1",model_name="m"} 2
 vllm:kv_offload_store_time_total{engine="1",model_name="m"} 1`), "\n") {
 		if !strings.Contains(body, line+"\n") {
 			t.Errorf("missing: %s", line)
+		}
+	}
+}
+
+// What was brought and is wrong was neither cached nor brought.
+func TestBroughtInVain(t *testing.T) {
+	tap := NewTap(meter.DefaultConfig())
+	now := ieg.Time(0)
+	observe := func(ev kernel.Event, batches ...*ieg.Batch) {
+		now = now.Add(time.Millisecond)
+		r := kernel.Ready{Batches: batches}
+		if _, ok := ev.(kernel.Arrived); ok {
+			r.Admits = []kernel.Admit{{Request: 1, Seq: 1}}
+		}
+		tap.Observe(now, ev, &r)
+	}
+	observe(kernel.EngineReady{Info: ieg.EngineInfo{ID: 1, Epoch: 1, KVToken: 100, Cells: 4096, Model: ieg.ModelInfo{Name: "m"}}})
+	observe(kernel.Arrived{Request: &ieg.Request{ID: 1, Model: "m", N: 1, Prompt: make([]ieg.Token, 1000)}},
+		&ieg.Batch{Engine: 1, Epoch: 1, Step: 7, New: []ieg.SeqStart{{Seq: 1}}, Ops: []ieg.KVOp{{Kind: ieg.KVLoad, To: 3, N: 768}},
+			Work: []ieg.Work{{Seq: 1, Slot: 3, Start: 768, N: 232, Sample: true}}})
+	observe(kernel.StepDone{Done: &ieg.StepDone{Engine: 1, Epoch: 1, Step: 7, Outcome: ieg.StepFailed, Copies: []ieg.CopyDone{{Op: 0, Bad: 2}}}},
+		&ieg.Batch{Engine: 1, Epoch: 1, Step: 8, Work: []ieg.Work{{Seq: 1, Slot: 3, N: 1000, Sample: true}}})
+	observe(kernel.StepDone{Done: &ieg.StepDone{Engine: 1, Epoch: 1, Step: 8, Results: []ieg.SeqResult{{Seq: 1, Computed: 1000}}}})
+	e := tap.Snapshot().Engines[0]
+	if e.PromptTokens != 1000 || e.CachedTokens != 0 || e.BroughtTokens != 0 || e.Loads.Bytes != 0 || e.KVTokens != 1000 || e.ComputedSize.Sum != 1000 || e.ComputedSize.Count != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Counters never fall; gauges may.
+func TestCountersRise(t *testing.T) {
+	now := fullTiers()
+	h, err := Handler(Config{Snapshot: story().Snapshot, KV: func() admin.KVTiers { return now }, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		host int64
+		want string
+	}{{23, "23"}, {20, "23"}, {24, "24"}} {
+		now.Tokens.Host, now.Kernel.Blocks = row.host, int(row.host)
+		body := scrape(t, h)
+		if !strings.Contains(body, `ieg_kv_hit_tokens_total{tier="host"} `+row.want+"\n") {
+			t.Errorf("%d hits: not %s", row.host, row.want)
+		}
+		if !strings.Contains(body, fmt.Sprintf("ieg_kv_tier_blocks{tier=\"host\"} %d\n", row.host)) {
+			t.Errorf("%d blocks are not told", row.host)
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -175,27 +173,6 @@ func TestCachedTokensAreThoseNotComputed(t *testing.T) {
 	}
 	if kv, err = cl.KV(ctx); err != nil || kv.Tokens.NVMe < 900 {
 		t.Errorf("they did not come from the data folder: %+v, %v", kv.Tokens, err)
-	}
-}
-
-// A folder that can't be written costs the tier, not the service.
-func TestAReadOnlyFolderCostsTheTierOnly(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write read-only folders: run the tests as another user")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	data := t.TempDir()
-	if err := os.Mkdir(filepath.Join(data, "kv"), 0o500); err != nil {
-		t.Fatal(err)
-	}
-	srv, socket := synthNode(t, ctx, "--model", "m=synth:stop=0", "--data-dir", data, "--kv-host", "64MiB", "--kv-nvme", "256MiB")
-	if _, err := answerUsage(srv.Base, "Hello", nil); err != nil {
-		t.Errorf("the node does not serve: %v", err)
-	}
-	kv, err := admin.NewClient(socket).KV(ctx)
-	if err != nil || kv.NVMe.Up || !strings.Contains(kv.NVMe.Why, "permission") {
-		t.Errorf("%+v, %v", kv.NVMe, err)
 	}
 }
 

@@ -5,8 +5,19 @@ import "ieg"
 // copies follows the KV that goes to and from an engine's device.
 type copies struct {
 	step    ieg.StepID
-	ops     []ieg.KVOp         // Save and Load of the batch in flight, nil for others
+	ops     []ieg.KVOp         // of the batch that was sent last
 	brought map[ieg.Slot]int32 // tokens loaded for a sequence that has had no work yet
+	// hopes are sequences whose first work depends on a load: they are counted
+	// once it is done and right.
+	hopes []hope
+}
+
+// hope is a sequence of which brought tokens, of the cached ones, come from
+// below the device.
+type hope struct {
+	seq             *seq
+	slot            ieg.Slot
+	cached, brought int32
 }
 
 // sent notes the copies of a batch.
@@ -33,7 +44,12 @@ func (c *copies) take(slot ieg.Slot) int32 {
 	return n
 }
 
-// copied counts the copies that a step did.
+func (c *copies) await(s *seq, w *ieg.Work, brought int32) {
+	c.hopes = append(c.hopes, hope{seq: s, slot: w.Slot, cached: w.Start, brought: brought})
+}
+
+// copied counts the copies that a step did, and the sequences that waited for
+// them.
 func (e *engine) copied(d *ieg.StepDone) {
 	if d.Step != e.copies.step {
 		return
@@ -44,10 +60,35 @@ func (e *engine) copied(d *ieg.StepDone) {
 		}
 		op := &e.copies.ops[c.Op]
 		to := &e.Loads
-		if op.Kind == ieg.KVSave {
+		switch {
+		case op.Kind == ieg.KVSave:
 			to = &e.Saves
+		case c.Bad > 0:
+			e.despair(op.To)
+			continue
 		}
 		to.Bytes += uint64(int64(op.N) * e.info.KVToken)
 		to.Seconds += c.Took.Seconds()
 	}
+	for _, h := range e.copies.hopes {
+		if !h.seq.scheduled {
+			e.scheduled(h.seq, h.cached, h.brought)
+		}
+	}
+	e.copies.hopes = e.copies.hopes[:0]
+}
+
+// despair forgets what was hoped of a row: what was loaded into it is wrong, and
+// its next work tells anew what it holds.
+func (e *engine) despair(slot ieg.Slot) {
+	hopes := e.copies.hopes[:0]
+	for _, h := range e.copies.hopes {
+		if h.slot != slot {
+			hopes = append(hopes, h)
+		} else if h.seq.engine == e && h.seq.row >= 0 {
+			e.KVTokens -= int64(h.seq.computed)
+			h.seq.computed, h.seq.fresh = 0, true
+		}
+	}
+	e.copies.hopes = hopes
 }

@@ -242,15 +242,19 @@ func (m *Meter) sent(b *ieg.Batch) {
 			s.computed = w.Start
 			brought = min(e.copies.take(w.Slot), w.Start)
 		}
-		if !s.scheduled {
-			m.scheduled(e, s, w.Start, brought)
+		switch {
+		case s.scheduled:
+		case brought > 0:
+			e.copies.await(s, w, brought)
+		default:
+			e.scheduled(s, w.Start, 0)
 		}
 	}
 }
 
 // scheduled counts a sequence's prompt when its first work is sent, of which
 // cached tokens need none; brought of these came from below the device.
-func (m *Meter) scheduled(e *engine, s *seq, cached, brought int32) {
+func (e *engine) scheduled(s *seq, cached, brought int32) {
 	s.scheduled = true
 	prompt := len(s.req.spec.Prompt)
 	e.PromptTokens += uint64(prompt)
