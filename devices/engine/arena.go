@@ -25,6 +25,15 @@ type Arena interface {
 	Decode(c ieg.Codec, kvType string, dst, src []byte)
 }
 
+// CUDARegistrar is an arena that can be registered with CUDA, so that copies
+// between its pages and a device go by DMA.
+type CUDARegistrar interface {
+	// RegisterCUDA registers all of it for the life of the process, and commits
+	// its memory; device is CUDA's number of the device in this process. More
+	// than one call does no harm. After an error the arena is as it was.
+	RegisterCUDA(device int) error
+}
+
 // OpenArena maps in a child the arena that the node shares as a file: bytes
 // long, in pages of pageBytes.
 type OpenArena func(fd uintptr, bytes int64, pageBytes int) (Arena, error)

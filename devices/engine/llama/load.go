@@ -243,6 +243,7 @@ func (l *loading) generation(ctx context.Context, r *Runner, tokenBytes int64) e
 		l.info.Tile = flashTile
 	}
 	l.info.KVBytes = tokenBytes * int64(s.cells)
+	l.pin(r.slots.blocks)
 	return nil
 }
 

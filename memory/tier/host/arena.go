@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -72,6 +74,10 @@ type Arena struct {
 	mem       *mem.Map
 	pageBytes int
 	pages     int
+
+	mu     sync.Mutex
+	pinned bool     // by CUDA, in this process
+	notes  []string // of RegisterCUDA
 }
 
 // New makes the node's arena.
@@ -125,7 +131,11 @@ func (a *Arena) Warm(first ieg.Page, n int) {
 
 // Notes say in plain words what was asked for and is not there, and what to
 // do about it.
-func (a *Arena) Notes() []string { return a.mem.Notes() }
+func (a *Arena) Notes() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Concat(a.mem.Notes(), a.notes)
+}
 
 // Page is the memory of a page, valid until the process ends. It panics if
 // there is no such page.

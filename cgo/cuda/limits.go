@@ -1,0 +1,4 @@
+package cuda
+
+// textBytes bounds a text of the driver.
+const textBytes = 256
