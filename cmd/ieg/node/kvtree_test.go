@@ -74,3 +74,34 @@ func TestAShortHashIsOne(t *testing.T) {
 		t.Errorf("two: %v", err)
 	}
 }
+
+// BenchmarkLedger is what a look at the tree takes of the loop, and after it of
+// others, for 32,768 blocks in texts of eight.
+func BenchmarkLedger(b *testing.B) {
+	const texts, blocks = 4096, 8
+	h := kv.NewHost(kv.HostConfig{Pages: texts * blocks, PageBytes: 1 << 20})
+	root := kv.Root("m", "")
+	for t := range texts {
+		parent := root
+		for i := range blocks {
+			tokens := make([]ieg.Token, ieg.BlockTokens)
+			tokens[0] = ieg.Token(t)
+			block := ieg.Block{Parent: parent, Root: root, Start: int32(i) * ieg.BlockTokens, Tokens: tokens, Bytes: 1 << 20, Hash: kv.Name(parent, tokens)}
+			h.Fill(h.Begin(block, 1), 1, 1)
+			parent = block.Hash
+		}
+	}
+	b.Run("loop", func(b *testing.B) {
+		for b.Loop() {
+			h.Ledger()
+		}
+	})
+	l := h.Ledger()
+	b.Run("rows", func(b *testing.B) {
+		for b.Loop() {
+			if n := len(newArenaTree(l).rows(1, nil)); n < texts {
+				b.Fatal(n)
+			}
+		}
+	})
+}
