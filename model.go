@@ -115,7 +115,7 @@ type EngineInfo struct {
 	Threads  int   `json:"threads"`
 	Prefixes bool  `json:"prefixes"` // slots may be trimmed and copied
 	// KVToken is the bytes of one token's KV as blocks hold them; 0: the KV
-	// can't leave the engine, and KVNote says why.
+	// can't leave the engine, and KVNote says why, or what else is amiss.
 	KVToken int64  `json:"kv_bytes_per_token,omitempty"`
 	KVNote  string `json:"kv_note,omitempty"`
 	// KVName tells KV apart that must not be mixed: model digest, adapter, KV

@@ -42,9 +42,9 @@ func (c Config) fits(total int64) error {
 	case p < minPageBytes || p > maxPageBytes || p&(p-1) != 0:
 		return fmt.Errorf("pages of %d bytes: want a power of two from %d to %d", p, minPageBytes, maxPageBytes)
 	case c.Bytes < p:
-		return fmt.Errorf("an arena of %d bytes holds no page of %d: raise memory.host", c.Bytes, p)
+		return fmt.Errorf("an arena of %d bytes holds no page of %d: raise kv.host", c.Bytes, p)
 	case c.Bytes > total:
-		return fmt.Errorf("the arena of %s does not fit into %s of memory: lower memory.host", gib(c.Bytes), gib(total))
+		return fmt.Errorf("the arena of %s does not fit into %s of memory: lower kv.host", gib(c.Bytes), gib(total))
 	case c.Bytes/p > maxPages:
 		return fmt.Errorf("an arena of %d pages; at most %d", c.Bytes/p, maxPages)
 	}

@@ -160,8 +160,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{Config{Bytes: 4 << 30}, ""},
 		{Config{Bytes: total, PageBytes: 4096}, ""},
-		{Config{Bytes: 64 << 30}, "the arena of 64 GiB does not fit into 24 GiB of memory: lower memory.host"},
-		{Config{Bytes: 100}, "an arena of 100 bytes holds no page of 262144: raise memory.host"},
+		{Config{Bytes: 64 << 30}, "the arena of 64 GiB does not fit into 24 GiB of memory: lower kv.host"},
+		{Config{Bytes: 100}, "an arena of 100 bytes holds no page of 262144: raise kv.host"},
 		{Config{Bytes: -1}, "holds no page"},
 		{Config{Bytes: 1 << 30, PageBytes: 5000}, "power of two"},
 		{Config{Bytes: 1 << 30, PageBytes: 2048}, "power of two"},
@@ -173,7 +173,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
 		}
 	}
-	if _, err := New(Config{Bytes: 1 << 60}); err == nil || !strings.Contains(err.Error(), "lower memory.host") {
+	if _, err := New(Config{Bytes: 1 << 60}); err == nil || !strings.Contains(err.Error(), "lower kv.host") {
 		t.Errorf("an arena beyond the host's memory: %v", err)
 	}
 }
