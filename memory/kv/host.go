@@ -40,6 +40,7 @@ type Known struct {
 	held   int32    // leases
 	heat   Heat
 	at     int // in Host.resident, when it is resident
+	place  int // in the list that Ledger makes
 }
 
 // Kept is the form of a copy.

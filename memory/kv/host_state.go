@@ -49,22 +49,22 @@ type LeaseState struct {
 func (h *Host) Ledger() HostLedger {
 	st := HostLedger{Config: h.cfg, Rates: h.rates, Turn: h.turn, Next: h.next, Evicted: h.Evicted, Lost: h.Lost, Free: slices.Clone(h.free)}
 	all := h.ordered()
-	at := make(map[*Known]int32, len(all))
+	st.Blocks = make([]KnownState, 0, len(all))
 	for i, k := range all {
-		at[k] = int32(i)
+		k.place = i
 		parent := int32(-1)
 		if k.parent != nil {
-			parent = at[k.parent]
+			parent = int32(k.parent.place)
 		}
 		st.Blocks = append(st.Blocks, KnownState{Block: k.Block, Parent: parent, Pages: k.Pages, State: k.State, Disk: k.Disk, Kept: k.Kept, Storing: k.Storing, Dropped: k.Dropped, Heat: k.heat})
 	}
 	for _, k := range h.resident {
-		st.Resident = append(st.Resident, at[k])
+		st.Resident = append(st.Resident, int32(k.place))
 	}
 	for _, l := range h.leases {
 		s := LeaseState{ID: l.ID, Kind: l.Kind, Owner: l.Owner, Epoch: l.Epoch, Expiry: l.Expiry}
 		for _, k := range l.Blocks {
-			s.Blocks = append(s.Blocks, at[k])
+			s.Blocks = append(s.Blocks, int32(k.place))
 		}
 		st.Leases = append(st.Leases, s)
 	}
