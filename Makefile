@@ -14,6 +14,7 @@ CHAT := $(CACHE)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 EMBEDDING := $(CACHE)/models/all-MiniLM-L6-v2.gguf
 
 ARGS ?=
+TRACE ?=
 PREFIX ?= /usr/local
 FUZZTIME ?= 20s
 TESTFLAGS ?=
@@ -107,6 +108,10 @@ crash: ## kill -9 a process that writes KV to disk, 200 times, and prove every b
 
 soak: bench-ready ## 10 minutes of clients, cancels, bad bodies and engine kills
 	$(BENCH) --soak
+
+.PHONY: bench-kv-day
+bench-kv-day: bench-ready ## recorded sessions and which tier had their KV (TRACE=FILE, gzipped JSON lines)
+	$(BENCH) --kv-day --trace "$(TRACE)"
 
 bench-%: bench-ready ## one row or group, as in "make bench-decode"
 	$(BENCH) --row $*

@@ -16,4 +16,9 @@ const (
 	// NVMe tier.
 	arenaPageBytes = 256 << 10
 	storeBytes     = 16 << 30
+
+	// sessionLineMax bounds a line of recorded sessions, in bytes;
+	// sessionTokensMax the tokens of a prompt, and what is counted in it.
+	sessionLineMax   = 64 << 20
+	sessionTokensMax = 1 << 22
 )

@@ -39,8 +39,12 @@ var groups = []group{
 	{"cancel", "the engine's work for a client that is gone", cancelled, []string{"cancel"}},
 	{"kv-chats", "conversations that the device has no room for, against llama-server", kvChats,
 		[]string{"kv-host-ttft", "kv-host-rate", "kv-prefilled", "kv-nvme-ttft", "kv-restart-ttft", "kv-restart-warm"}},
+	{"kv-itl", "gaps of running chats while blocks are copied", kvITL, []string{"kv-itl-p99", "kv-itl-p50", "kv-longest-copy"}},
 	{"kv-bring", "bringing 2,000 tokens back against the library's import", kvBring, []string{"kv-bring-host", "kv-bring-nvme"}},
 	{"kv-disk", "blocks to the NVMe tier and back against a plain program", kvDisk, []string{"kv-disk-write", "kv-disk-read"}},
+	{"kv-index", "the prefix index with a million blocks", kvIndex, []string{"kv-index-lookup", "kv-index-bytes", "kv-index-pause", "kv-index-start"}},
+	{"kv-int8", "the int8 codec of KV: its speed, and what it changes", kvInt8,
+		[]string{"kv-int8-encode", "kv-int8-decode", "kv-int8-stream-encode", "kv-int8-stream-decode", "kv-int8-kl", "kv-int8-ppl"}},
 	{"memory", "memory of the node at 250 streams, of the child beside weights and KV", memory, []string{"memory-node", "memory-child"}},
 }
 
@@ -51,6 +55,7 @@ ours and theirs in turn, medians over rounds.
   ieg bench --row decode        one group (or a row's name)
   ieg bench --full              large forms: more rounds
   ieg bench --soak              10 minutes of misuse and engine kills
+  ieg bench --kv-day --trace F  recorded sessions, and which tier had their KV
   ieg bench --table             the last rows as a Markdown table
   ieg bench --list              names
 
@@ -68,6 +73,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	soakRun := fs.Bool("soak", false, "clients, cancels, bad bodies and engine kills")
 	minutes := fs.Int("minutes", 10, "length of the soak")
 	rawOnly := fs.Bool("raw-memory", false, "run the raw loop in this process and print its memory (used by the memory row)")
+	dayRun := fs.Bool("kv-day", false, "recorded sessions in a fraction of their length and time")
+	trace := fs.String("trace", "", "`FILE` of recorded sessions for --kv-day: gzipped JSON lines")
 	table := fs.Bool("table", false, "print the rows of --out as a Markdown table")
 	asJSON := fs.Bool("json", false, "print each row, or the list, as JSON")
 	list := fs.Bool("list", false, "list the groups and their rows")
@@ -99,22 +106,32 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if *rawOnly {
-		if err := holdRaw(env, stdout); err != nil {
-			fmt.Fprintf(stderr, "ieg bench: %v\n", err)
-			return 3
+	switch {
+	case *rawOnly:
+		return special(stderr, 3, holdRaw(env, stdout))
+	case *dayRun:
+		if *trace == "" {
+			fmt.Fprintln(stderr, "ieg bench: --kv-day needs --trace FILE")
+			return 2
 		}
-		return 0
-	}
-	if *soakRun {
-		if err := soak(ctx, env, time.Duration(*minutes)*time.Minute, stdout); err != nil {
-			fmt.Fprintf(stderr, "ieg bench: soak: %v\n", err)
-			return 1
+		return special(stderr, 3, kvDay(ctx, env, *trace, stdout))
+	case *soakRun:
+		err := soak(ctx, env, time.Duration(*minutes)*time.Minute, stdout)
+		if err == nil {
+			fmt.Fprintln(stdout, "soak: nothing wrong")
 		}
-		fmt.Fprintln(stdout, "soak: nothing wrong")
-		return 0
+		return special(stderr, 1, err)
 	}
 	return runGroups(ctx, env, chosen, *out, stdout, stderr)
+}
+
+// special ends a run of something else than rows; status is that of a failure.
+func special(stderr io.Writer, status int, err error) int {
+	if err != nil {
+		fmt.Fprintf(stderr, "ieg bench: %v\n", err)
+		return status
+	}
+	return 0
 }
 
 func printList(w io.Writer, asJSON bool) {

@@ -43,3 +43,15 @@ func TestDecodeRateCountsTheCommonWindow(t *testing.T) {
 		t.Errorf("%.1f tokens/s, %v; two streams of 100 tokens/s", got, err)
 	}
 }
+
+func TestGapsBetweenAreThoseInside(t *testing.T) {
+	at := time.Now()
+	tr := &load.Trace{}
+	for _, ms := range []int{0, 10, 30, 60, 100} {
+		tr.Tokens = append(tr.Tokens, at.Add(time.Duration(ms)*time.Millisecond))
+	}
+	got := gapsBetween(tr, at.Add(10*time.Millisecond), at.Add(60*time.Millisecond))
+	if len(got) != 2 || got[0] != 0.02 || got[1] != 0.03 {
+		t.Errorf("gaps %v", got)
+	}
+}

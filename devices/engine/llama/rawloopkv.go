@@ -87,20 +87,48 @@ func (k *RawKV) Next(slots []ieg.Slot, tokens []ieg.Token) ([][]float32, error) 
 	for _, i := range order {
 		b.add(tokens[i], s.tokens[slots[i]], s.seq[slots[i]], true)
 	}
-	if code := k.r.gen.decode(); code != decodeOK {
-		return nil, fmt.Errorf("raw KV: the library fails with code %d", code)
-	}
-	vocab := k.r.vocab.n
-	all := k.r.gen.logits(len(slots), vocab)
-	if all == nil {
-		return nil, fmt.Errorf("raw KV: the library gave no logits")
+	all, err := k.pass()
+	if err != nil {
+		return nil, err
 	}
 	rows := make([][]float32, len(slots))
 	for row, i := range order {
-		rows[i] = all[row*vocab : (row+1)*vocab : (row+1)*vocab]
+		rows[i] = all[row]
 		s.tokens[slots[i]]++
 	}
 	return rows, nil
+}
+
+// Run computes tokens behind what one slot holds, all in one pass, and returns
+// a row of logits for each, valid until the next call. There may be no more
+// than the engine has slots.
+func (k *RawKV) Run(slot ieg.Slot, tokens []ieg.Token) ([][]float32, error) {
+	s, b := k.r.slots, k.r.gen.batch
+	if len(tokens) > len(s.tokens) {
+		return nil, fmt.Errorf("raw KV: %d rows of logits of an engine of %d slots", len(tokens), len(s.tokens))
+	}
+	b.n = 0
+	for i, t := range tokens {
+		b.add(t, s.tokens[slot]+int32(i), s.seq[slot], true)
+	}
+	rows, err := k.pass()
+	if err == nil {
+		s.tokens[slot] += int32(len(tokens))
+	}
+	return rows, err
+}
+
+// pass runs the batch, which wants logits of all its rows.
+func (k *RawKV) pass() ([][]float32, error) {
+	if code := k.r.gen.decode(); code != decodeOK {
+		return nil, fmt.Errorf("raw KV: the library fails with code %d", code)
+	}
+	n, vocab := k.r.gen.batch.n, k.r.vocab.n
+	all := k.r.gen.logits(n, vocab)
+	if all == nil {
+		return nil, fmt.Errorf("raw KV: the library gave no logits")
+	}
+	return slices.Collect(slices.Chunk(all, vocab)), nil
 }
 
 // Export is the library's own state of a slot.

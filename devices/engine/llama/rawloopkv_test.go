@@ -44,6 +44,16 @@ func TestRawKVMovesAndReadsLogits(t *testing.T) {
 	if slices.Equal(rows[0], rows[2]) {
 		t.Error("another token gives the same logits")
 	}
+	run, err := k.Run(0, []ieg.Token{9, 10})
+	if err != nil || len(run) != 2 || slices.Equal(run[0], run[1]) {
+		t.Fatalf("%d rows, %v", len(run), err)
+	}
+	if _, err := k.Run(0, make([]ieg.Token, 5)); err == nil {
+		t.Error("more rows of logits are given than there are")
+	}
+	if got := k.r.slots.tokens[0]; got != 303 {
+		t.Errorf("slot 0 holds %d tokens", got)
+	}
 	if got := k.r.slots.tokens[1]; got != 301 {
 		t.Errorf("slot 1 holds %d tokens", got)
 	}
