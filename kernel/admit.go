@@ -133,6 +133,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 	m.account(s, g.Cached, b)
 	if !m.tiered(e, s) {
 		e.pool.SetRoot(g.Slot, ieg.BlockHash{}) // what it held before is over
+		m.unkeep(e, g.Slot)
 	} else {
 		m.names(e, s)
 		root := s.root
@@ -142,6 +143,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 		e.pool.SetRoot(g.Slot, root)
 		p := m.find(e, s)
 		m.kv.host.Touch(p.Blocks, m.now)
+		m.keep(e, g.Slot, p.Blocks)
 		m.kv.counts.Diverged += int64(p.Left())
 		if b.n > 0 {
 			m.take(e, s, g.Slot, b)

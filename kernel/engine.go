@@ -109,6 +109,7 @@ type engine struct {
 	credit             float64
 	saveBlocked        bool
 	saveRate, loadRate rate
+	keeps              [][]*kv.Known // per row, see keep
 	// expect is the learnt number of output tokens per class, 0 if none.
 	expect [ieg.NumClasses]float64
 }
@@ -248,6 +249,7 @@ func (m *Machine) engineReady(info ieg.EngineInfo) {
 	}
 	e.reason, e.info, e.pool = "", info, kv.NewPool(info)
 	e.pool.Tell(m.kv.events)
+	e.keeps = make([][]*kv.Known, info.Slots)
 	e.young, e.failed, e.aborts, e.rent, e.blocked, e.doomed = 0, 0, 0, 0, 0, false
 	if sum := info.WeightBytes + info.KVBytes + info.ComputeBytes; sum > 0 {
 		e.need = sum

@@ -78,6 +78,15 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 	if e.saving, err = m.restoreSaving(s.Saving); err != nil {
 		return err
 	}
+	e.keeps = make([][]*kv.Known, len(s.Keeps))
+	for i, names := range s.Keeps {
+		if e.keeps[i], err = m.pick(names); err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			m.kv.host.Keep(e.keeps[i], 1)
+		}
+	}
 	e.flight.copying = s.Flight.Copying
 	for _, c := range s.Flight.Copies {
 		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}

@@ -33,6 +33,7 @@ type flown struct {
 func (m *Machine) down(e *engine) {
 	for s := e.pool.Dropped(); s != ieg.NoSlot; s = e.pool.Dropped() {
 		e.batch.Ops = e.pool.Empty(s, e.batch.Ops)
+		m.unkeep(e, s)
 	}
 	if !m.below(e) {
 		return
@@ -184,12 +185,14 @@ func (m *Machine) rescue(e *engine, slot ieg.Slot, keep int32) {
 // evict empties the least recently used idle row other than keep, after what it
 // holds was saved.
 func (m *Machine) evict(e *engine, keep ieg.Slot) bool {
-	if s := e.pool.OldestBut(keep); s != ieg.NoSlot {
-		m.rescue(e, s, 0)
+	s := e.pool.Oldest(keep)
+	if s == ieg.NoSlot {
+		return false
 	}
-	ops, ok := e.pool.Evict(keep, e.batch.Ops)
-	e.batch.Ops = ops
-	return ok
+	m.rescue(e, s, 0)
+	e.batch.Ops = e.pool.Empty(s, e.batch.Ops)
+	m.unkeep(e, s)
+	return true
 }
 
 // copied takes in what a step tells of its copies, and returns the sequences
@@ -244,7 +247,10 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 	m.kv.counts.SavedBytes += sv.k.Bytes
 	m.kv.host.Release(sv.lease)
 	m.kv.host.Fill(sv.k, c.Digest, m.now)
-	m.store(sv.k)
+	if sv.k.State == kv.HostResident { // else it was dropped meanwhile
+		m.keepAlso(e, sv.slot, sv.k)
+		m.store(sv.k)
+	}
 }
 
 // abandon gives up a saving; its row may try again.
@@ -278,5 +284,8 @@ func (m *Machine) dropCopies(e *engine) {
 	e.flight.copies = nil
 	if e.saving != nil {
 		m.abandon(e, e.saving)
+	}
+	for s := range e.keeps {
+		m.unkeep(e, ieg.Slot(s))
 	}
 }

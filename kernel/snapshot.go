@@ -118,6 +118,7 @@ type SavedEngine struct {
 	Credit             float64
 	SaveBlocked        bool
 	SaveRate, LoadRate float64
+	Keeps              [][]ieg.BlockHash
 }
 
 // SavedFlight is a step in flight.
@@ -270,6 +271,9 @@ func (e *engine) save() SavedEngine {
 		Young: e.young, Failed: e.failed, Aborts: e.aborts, Last: e.last, Doomed: e.doomed, Idle: e.idle, Solo: e.solo, Due: e.due, Tiled: e.tiled, Passes: e.passes,
 		Blocked: e.blocked, Rent: e.rent, Closing: e.closing, Expect: e.expect,
 		Saving: e.saving.save(), Credit: e.credit, SaveBlocked: e.saveBlocked, SaveRate: float64(e.saveRate), LoadRate: float64(e.loadRate),
+	}
+	for _, blocks := range e.keeps {
+		s.Keeps = append(s.Keeps, hashes(blocks))
 	}
 	if e.pool != nil {
 		st := e.pool.State()

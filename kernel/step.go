@@ -442,7 +442,7 @@ func (m *Machine) collectRent(e *engine) {
 	}
 	price := e.profile.Speed().Prefill
 	for {
-		s := e.pool.Oldest()
+		s := e.pool.Oldest(ieg.NoSlot)
 		if s == ieg.NoSlot || e.rent-e.pool.Row(s).Rent < price {
 			return
 		}

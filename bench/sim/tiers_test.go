@@ -246,6 +246,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 		{"device", Tiers{}, 100},
 		{"host", Tiers{Pages: 4000, PageBytes: 4096}, 1.02},
 		{"nvme", Tiers{Pages: 60, PageBytes: 4096, NVMe: 1 << 30, Read: 1e8, Write: 1e8, Kept: shelf}, 1.02},
+		{"little memory", Tiers{Pages: 20, PageBytes: 4096, NVMe: 1 << 30, Read: 1e8, Write: 1e8}, 1.02},
 		{"again", Tiers{Pages: 60, PageBytes: 4096, NVMe: 1 << 30, Read: 1e8, Write: 1e8, Kept: shelf}, 0.02},
 	} {
 		cfg := chats(c.tiers)

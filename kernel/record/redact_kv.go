@@ -163,6 +163,9 @@ func (r *redactor) tiers(s *kernel.Snapshot) {
 	for i := range s.Engines {
 		e := &s.Engines[i]
 		saving(e.Saving)
+		for j := range e.Keeps {
+			all(e.Keeps[j])
+		}
 		for j := range e.Flight.Copies {
 			saving(e.Flight.Copies[j].Save)
 			all(e.Flight.Copies[j].Blocks)

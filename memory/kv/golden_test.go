@@ -93,11 +93,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "release":
 		s.p.Release(s.slots[id], s.now, 0)
 	case "evict":
-		ops, ok := s.p.Evict(ieg.NoSlot, nil)
-		if !ok {
+		oldest := s.p.Oldest(ieg.NoSlot)
+		if oldest == ieg.NoSlot {
 			return "no row is idle\n"
 		}
-		showOps(&w, ops)
+		showOps(&w, s.p.Empty(oldest, nil))
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}

@@ -37,6 +37,7 @@ type Known struct {
 	parent *Known
 	kids   []*Known // newest last
 	wanted int32    // live sequences that will need it
+	kept   int32    // rows that go on from it: it stays known
 	held   int32    // leases
 	heat   Heat
 	at     int // in Host.resident, when it is resident
@@ -263,9 +264,23 @@ func (h *Host) Want(blocks []*Known, delta int32) {
 	}
 }
 
+// Keep notes that a row goes on from blocks, so that what it computes next can
+// be entered behind them, or with delta -1 that it no longer does.
+func (h *Host) Keep(blocks []*Known, delta int32) {
+	for i := len(blocks) - 1; i >= 0; i-- {
+		k := blocks[i]
+		if k.kept += delta; k.kept < 0 {
+			panic("kv: a block is kept by fewer rows than none")
+		}
+		if delta < 0 {
+			h.prune(k)
+		}
+	}
+}
+
 // prune forgets a block that is of no use, and then its parents.
 func (h *Host) prune(k *Known) {
-	for k != nil && k.State == HostAbsent && k.wanted == 0 && k.held == 0 && len(k.kids) == 0 && !k.Storing && h.blocks[k.Hash] == k {
+	for k != nil && k.State == HostAbsent && k.wanted == 0 && k.kept == 0 && k.held == 0 && len(k.kids) == 0 && !k.Storing && h.blocks[k.Hash] == k {
 		delete(h.blocks, k.Hash)
 		up, list := k.parent, &h.roots
 		if up != nil {

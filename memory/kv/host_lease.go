@@ -168,7 +168,7 @@ func (h *Host) checkBlock(k *Known, held int32) error {
 		return fmt.Errorf("kv: block %s and its parent don't know each other", k.Hash)
 	case !root && k.Start != k.parent.Start+k.parent.N():
 		return fmt.Errorf("kv: block %s starts at %d, its parent ends at %d", k.Hash, k.Start, k.parent.Start+k.parent.N())
-	case k.State == HostAbsent && k.wanted == 0 && k.held == 0 && len(k.kids) == 0 && !k.Storing:
+	case k.State == HostAbsent && k.wanted == 0 && k.kept == 0 && k.held == 0 && len(k.kids) == 0 && !k.Storing:
 		return fmt.Errorf("kv: block %s is of no use and known", k.Hash)
 	}
 	return nil

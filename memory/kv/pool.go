@@ -216,7 +216,7 @@ func (p *Pool) victim(keep ieg.Slot) ieg.Slot {
 	if s := p.emptyRow(); s != ieg.NoSlot {
 		return s
 	}
-	return p.oldest(keep)
+	return p.Oldest(keep)
 }
 
 // emptyRow is the empty row with the least distance to an owned one, the
@@ -277,16 +277,9 @@ func (p *Pool) Release(s ieg.Slot, now ieg.Time, rent float64) {
 	p.idle += r.Computed
 }
 
-// Oldest is the least recently used idle row, NoSlot if none is idle;
-// OldestBut leaves one out.
-func (p *Pool) Oldest() ieg.Slot { return p.oldest(ieg.NoSlot) }
-
-// OldestBut is the least recently used idle row other than keep.
-func (p *Pool) OldestBut(keep ieg.Slot) ieg.Slot { return p.oldest(keep) }
-
-// oldest is the least recently used idle row other than keep; among equals
-// the lowest.
-func (p *Pool) oldest(keep ieg.Slot) ieg.Slot {
+// Oldest is the least recently used idle row other than keep (NoSlot: any),
+// the one to give up first; among equals the lowest; NoSlot if none is idle.
+func (p *Pool) Oldest(keep ieg.Slot) ieg.Slot {
 	s := ieg.NoSlot
 	for i := range p.rows {
 		r := &p.rows[i]
@@ -295,14 +288,4 @@ func (p *Pool) oldest(keep ieg.Slot) ieg.Slot {
 		}
 	}
 	return s
-}
-
-// Evict empties the oldest row other than keep (NoSlot: any) and appends the
-// op that frees its cells. False: no such row is idle.
-func (p *Pool) Evict(keep ieg.Slot, ops []ieg.KVOp) ([]ieg.KVOp, bool) {
-	s := p.oldest(keep)
-	if s == ieg.NoSlot {
-		return ops, false
-	}
-	return p.Empty(s, ops), true
 }

@@ -202,13 +202,18 @@ func (r *run) evict() error {
 			oldest = i
 		}
 	}
-	ops, ok := r.pool.Evict(keep, nil)
-	if ok != (oldest >= 0) || ok && (len(ops) != 1 || int(ops[0].To) != oldest || ops[0].N != 0) {
-		return fmt.Errorf("evicted %v beside %d; the oldest idle row is %d", ops, keep, oldest)
+	s := r.pool.Oldest(keep)
+	if int(s) != oldest {
+		return fmt.Errorf("the oldest idle row beside %d is %d, not %d", keep, oldest, s)
 	}
-	if ok {
-		r.twin.apply(ops[0])
+	if s == ieg.NoSlot {
+		return nil
 	}
+	ops := r.pool.Empty(s, nil)
+	if len(ops) != 1 || ops[0].To != s || ops[0].N != 0 {
+		return fmt.Errorf("row %d is emptied by %v", s, ops)
+	}
+	r.twin.apply(ops[0])
 	return nil
 }
 

@@ -114,7 +114,7 @@ const (
 	// joiners is the number of goroutines that join a load's extents when they
 	// are more than joinAlone bytes.
 	joiners   = 2
-	joinAlone = 4 << 20
+	joinAlone = 16 << 20
 	// keepStateBytes is the largest state whose memory is kept for the next
 	// load: to fill new memory takes five times as long and more.
 	keepStateBytes = 96 << 20
