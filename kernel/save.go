@@ -145,7 +145,7 @@ func (m *Machine) beginSave(e *engine, slot ieg.Slot) *saving {
 	} else {
 		b.Hash = kv.Name(parent, tokens)
 	}
-	if k := h.Get(b.Hash); k != nil && (k.State != kv.HostAbsent || k.Disk) {
+	if k := h.Get(b.Hash); k != nil && (k.State != kv.HostAbsent || k.Disk && m.kv.nvme && !h.Fits(b.Bytes)) {
 		row.Saved = start + n
 		return nil
 	}

@@ -129,6 +129,9 @@ func (h *Host) pages(bytes int64) int {
 	return int((bytes + h.cfg.PageBytes - 1) / h.cfg.PageBytes)
 }
 
+// Fits tells whether so many bytes have room without anything giving way.
+func (h *Host) Fits(bytes int64) bool { return h.pages(bytes) <= len(h.free) }
+
 // Path is the longest part of a text that is known below the device.
 type Path struct {
 	Blocks []*Known // in order, each the parent of the next
