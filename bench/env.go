@@ -23,6 +23,7 @@ type Env struct {
 	Rounds  int
 	Full    bool
 	JSON    bool // rows are printed as JSON
+	Whole   bool // one group is measured, and may take its time
 	Tiny    bool // small forms, which tell only whether a group runs
 	Log     io.Writer
 	dir     string

@@ -12,18 +12,23 @@ import (
 	"ieg/bench/serve"
 )
 
-// The conversations of the KV rows: device memory for a quarter of them.
+// The conversations of the KV rows: device memory for a quarter of them. Among
+// all groups fewer turns are taken, and fewer of them are on the disk.
 var (
-	kvTalks     = talkForm{count: 16, turns: 6, start: 600, fresh: 100, output: 24}
-	kvTalksTiny = talkForm{count: 6, turns: 4, start: 300, fresh: 40, output: 8}
+	kvTalks      = talkForm{count: 16, turns: 6, start: 600, fresh: 100, output: 24}
+	kvTalksShort = talkForm{count: 16, turns: 3, start: 600, fresh: 100, output: 24}
+	kvDiskShort  = talkForm{count: 10, turns: 3, start: 600, fresh: 100, output: 24}
+	kvTalksTiny  = talkForm{count: 6, turns: 3, start: 300, fresh: 40, output: 8}
 )
 
 const (
 	kvSlots   = 4
 	kvClients = 4
 	// kvDiskTurns are taken with host memory for kvSlots conversations, before
-	// the restart: the peer computes each prompt whole, so few of them.
-	kvDiskTurns = 3
+	// the restart: the peer computes each prompt whole, so few of them, and
+	// after the first one by kvDiskPeer conversations only.
+	kvDiskTurns = 2
+	kvDiskPeer  = 8
 )
 
 // kvShape has room for one conversation in each slot.
@@ -31,17 +36,20 @@ func kvShape(f talkForm) shape {
 	return shape{slots: kvSlots, context: (f.length(f.turns)/64 + 2) * 64}
 }
 
-// talkForm is the form of the conversations.
-func (e *Env) talkForm() talkForm {
-	if e.Tiny {
-		return kvTalksTiny
+// talkForms are the forms of the conversations in host memory and on the disk.
+func (e *Env) talkForms() (inHost, onDisk talkForm) {
+	switch {
+	case e.Tiny:
+		return kvTalksTiny, kvTalksTiny
+	case e.Whole:
+		return kvTalks, kvTalks
 	}
-	return kvTalks
+	return kvTalksShort, kvDiskShort
 }
 
 // kvChats: conversations that the device has no room for.
 func kvChats(ctx context.Context, e *Env) ([]report.Row, error) {
-	k := &kvRun{e: e, form: e.talkForm(), rows: []report.Row{
+	k := &kvRun{e: e, rows: []report.Row{
 		{Name: "kv-host-ttft", Unit: "×", Bound: 0.8, Better: report.Lower, Against: "llama-server, same slots, --cache-ram for all: TTFT p50 from turn 2 on"},
 		{Name: "kv-host-rate", Unit: "×", Bound: 1.2, Better: report.Higher, Against: "the same: all tokens/s"},
 		{Name: "kv-prefilled", Unit: "×", Bound: 1.02, Better: report.Lower, Against: "tokens that were never computed before, whole run"},
@@ -49,10 +57,13 @@ func kvChats(ctx context.Context, e *Env) ([]report.Row, error) {
 		{Name: "kv-restart-ttft", Unit: "×", Bound: 0.2, Better: report.Lower, Against: "llama-server after a restart: TTFT p50 of the next turn"},
 		{Name: "kv-restart-warm", Unit: "×", Bound: 1.5, Better: report.Lower, Against: "ours, the turn before the restart"},
 	}}
+	inHost, onDisk := e.talkForms()
 	for round := range e.long() {
+		k.form = inHost
 		if err := k.inHost(ctx, uint64(2*round)); err != nil {
 			return k.rows, err
 		}
+		k.form = onDisk
 		if err := k.onDisk(ctx, uint64(2*round+1)); err != nil {
 			return k.rows, err
 		}
@@ -106,7 +117,7 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	}
 	b := both{}
 	if b.ours, err = newTalks(ctx, c, k.form, kvClients, seed); err == nil {
-		err = b.ours.run(ctx, k.form.turns, oursBy(c))
+		err = b.ours.run(ctx, k.form.turns, k.form.count, oursBy(c))
 	}
 	our.Stop()
 	if err != nil {
@@ -117,7 +128,7 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 		return err
 	}
 	b.theirs = b.ours.again()
-	err = b.theirs.run(ctx, k.form.turns, theirsBy(d))
+	err = b.theirs.run(ctx, k.form.turns, k.form.count, theirsBy(d))
 	their.Stop()
 	if err != nil {
 		return fmt.Errorf("llama-server: %w", err)
@@ -162,7 +173,8 @@ func (k *kvRun) onDisk(ctx context.Context, seed uint64) error {
 	s.extra = []string{"--kv-host", strconv.Itoa(mib) + "MiB", "--kv-nvme", "8GiB"}
 	b := both{}
 	oursUp := func() (*serve.Server, *load.Client, error) { return e.ours(ctx, s) }
-	if err := restarted(ctx, oursUp, func(c *load.Client) (t *talks, a asker, err error) {
+	all := k.form.count
+	if err := restarted(ctx, oursUp, []int{all, all, all}, func(c *load.Client) (t *talks, a asker, err error) {
 		if b.ours == nil {
 			b.ours, err = newTalks(ctx, c, k.form, kvClients, seed)
 		}
@@ -174,7 +186,8 @@ func (k *kvRun) onDisk(ctx context.Context, seed uint64) error {
 	theirsUp := func() (*serve.Server, *load.Client, error) {
 		return e.peer(ctx, s, "--cache-ram", strconv.Itoa(mib))
 	}
-	if err := restarted(ctx, theirsUp, func(c *load.Client) (*talks, asker, error) {
+	few := min(all, kvDiskPeer)
+	if err := restarted(ctx, theirsUp, []int{all, few, few}, func(c *load.Client) (*talks, asker, error) {
 		return b.theirs, theirsBy(c), nil
 	}, func() {}); err != nil {
 		return fmt.Errorf("llama-server: %w", err)
@@ -192,16 +205,19 @@ func (k *kvRun) onDisk(ctx context.Context, seed uint64) error {
 	return nil
 }
 
-// restarted takes kvDiskTurns turns, starts the server anew and takes one more.
-func restarted(ctx context.Context, up func() (*serve.Server, *load.Client, error), with func(*load.Client) (*talks, asker, error), after func()) error {
-	for _, turns := range []int{kvDiskTurns, 1} {
+// restarted takes kvDiskTurns turns, starts the server anew and takes one
+// more, of as many conversations as counts tells for each turn.
+func restarted(ctx context.Context, up func() (*serve.Server, *load.Client, error), counts []int, with func(*load.Client) (*talks, asker, error), after func()) error {
+	for _, part := range [][]int{counts[:kvDiskTurns], counts[kvDiskTurns:]} {
 		srv, c, err := up()
 		if err != nil {
 			return err
 		}
 		t, ask, err := with(c)
-		if err == nil {
-			err = t.run(ctx, turns, ask)
+		for _, count := range part {
+			if err == nil {
+				err = t.run(ctx, 1, count, ask)
+			}
 		}
 		after()
 		srv.Stop()

@@ -91,9 +91,9 @@ func theirsBy(c *load.Client) asker {
 	}
 }
 
-// run takes turns, all conversations one turn before the next one begins,
-// with the clients of them under way at a time.
-func (t *talks) run(ctx context.Context, turns int, ask asker) error {
+// run takes turns of the first count conversations, all of them one turn
+// before the next one begins, with the clients of them under way at a time.
+func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	jobs := make(chan [2]int)
@@ -110,10 +110,10 @@ func (t *talks) run(ctx context.Context, turns int, ask asker) error {
 	}
 	first := len(t.traces)
 	for turn := first; turn < first+turns; turn++ {
-		t.traces = append(t.traces, make([]*load.Trace, len(t.list)))
+		t.traces = append(t.traces, make([]*load.Trace, count))
 	}
 	for turn := first; turn < first+turns; turn++ {
-		for i := range t.list {
+		for i := range count {
 			jobs <- [2]int{turn, i}
 		}
 	}

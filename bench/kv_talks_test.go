@@ -48,7 +48,7 @@ func TestTalksExtendTheirHistory(t *testing.T) {
 		return echo(ctx, p, n)
 	}
 	for _, turns := range []int{2, 1} {
-		if err := ts.run(t.Context(), turns, ask); err != nil {
+		if err := ts.run(t.Context(), turns, f.count, ask); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,8 +72,12 @@ func TestTalksExtendTheirHistory(t *testing.T) {
 	if computed != 5*2*4 || ideal != computed || asked != 5*(17+22) {
 		t.Errorf("%d of %d computed, %d ideal", computed, asked, ideal)
 	}
-	if err := ts.run(t.Context(), 1, echo); err == nil {
+	if err := ts.run(t.Context(), 1, 1, echo); err == nil {
 		t.Error("a turn too many is taken")
+	}
+	n := ts.again()
+	if err := n.run(t.Context(), 1, 2, echo); err != nil || len(n.turnsFrom(0)) != 2 || n.list[1].used == n.list[2].used {
+		t.Errorf("%d of the first two conversations took a turn, %v", len(n.turnsFrom(0)), err)
 	}
 	if n := ts.again(); !slices.Equal(n.list[1].said, someTalks(f).list[1].said) {
 		t.Errorf("again: %v", n.list[1].said)
@@ -92,7 +96,7 @@ func TestTalksRefuseOtherAnswers(t *testing.T) {
 			spoil(tr)
 			return tr
 		}
-		if err := someTalks(f).run(t.Context(), 1, ask); err == nil {
+		if err := someTalks(f).run(t.Context(), 1, 1, ask); err == nil {
 			t.Errorf("an answer is taken that is %s", name)
 		}
 	}

@@ -100,7 +100,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return 3
 	}
 	defer env.Close()
-	env.JSON = *asJSON
+	env.JSON, env.Whole = *asJSON, *only != "" || *full
 	if *full {
 		env.Full, env.Rounds = true, 3*Rounds
 	}
@@ -201,7 +201,7 @@ func runGroups(ctx context.Context, env *Env, chosen []group, out string, stdout
 
 // measure runs one group and fills in rows that it did not reach.
 func measure(ctx context.Context, env *Env, g group) []report.Row {
-	ctx, cancel := context.WithTimeout(ctx, GroupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(env.long())*GroupTimeout)
 	defer cancel()
 	rows, err := g.run(ctx, env)
 	for i := range rows {
