@@ -184,11 +184,12 @@ func (e *engine) long(s *seq) bool {
 	return e.info.Tile > 1 && s.gap() >= e.info.Tile && s.req.spec.Kind == ieg.Generate
 }
 
-// piece is the next part of a long prompt: what makes the rest whole tiles,
-// since a part of a tile costs least where the context is short; then a tile.
+// piece is the next part of a long prompt: a tile, and with the first one what
+// makes the rest whole tiles. A part of a tile is dear by itself and cheap in a
+// pass with a whole one, cheapest where the context is short.
 func (e *engine) piece(s *seq) int32 {
-	if rest := s.gap() % e.info.Tile; rest > 0 {
-		return rest
+	if n := e.info.Tile + s.gap()%e.info.Tile; n <= e.info.StepTokens {
+		return n
 	}
 	return e.info.Tile
 }
@@ -299,9 +300,7 @@ func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
 	for i, s := range e.prompts {
 		n := min(s.gap(), left)
 		if e.long(s) && left >= e.info.Tile {
-			if n = e.piece(s); n == e.info.Tile {
-				n = min(s.gap(), left/n*n)
-			}
+			n = e.pieces(s, left, room)
 		}
 		if s.req.spec.Kind == ieg.Embed && n < s.gap() {
 			// It can't be split: the first one may exceed the chunk.
@@ -314,9 +313,19 @@ func (m *Machine) chunks(e *engine, d int, class ieg.Class) {
 			break
 		}
 		m.work(e, s, n)
-		left -= n
+		left, room = left-n, room-n
 	}
 	clear(e.prompts)
+}
+
+// pieces is as much of a long prompt as a chunk takes in whole pieces; the first
+// one may exceed the chunk, but not the room.
+func (e *engine) pieces(s *seq, chunk, room int32) int32 {
+	n, tile := e.piece(s), e.info.Tile
+	if n > room {
+		return chunk / tile * tile
+	}
+	return min(n+max(chunk-n, 0)/tile*tile, s.gap())
 }
 
 // chunk is the number of prompt tokens for a step of d decodes, of total that
