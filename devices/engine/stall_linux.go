@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -42,7 +43,7 @@ func (inc *incarnation) watch(done <-chan struct{}) {
 		step, look, backend := inc.running, inc.up && inc.busy && !inc.dead, inc.backend
 		c.mu.Unlock()
 		state, cpu, err := ProcessState(inc.pid())
-		if !look || err != nil || !idle(state, cpu == last, backend) {
+		if !look || err != nil || !idle(state, cpu == last && !wanting(inc.pid()), backend) {
 			still, last = 0, cpu
 			continue
 		}
@@ -54,12 +55,33 @@ func (inc *incarnation) watch(done <-chan struct{}) {
 	}
 }
 
-// idle judges one look.
-func idle(state byte, sameCPU bool, backend string) bool {
+// idle judges one look: still tells that no thread ran since the last one or
+// wants to.
+func idle(state byte, still bool, backend string) bool {
 	if state == 'T' || state == 't' {
 		return true
 	}
-	return backend == cpuBackend && sameCPU && state != 'R'
+	return backend == cpuBackend && still && state != 'R'
+}
+
+// wanting tells whether any thread of a process waits for a processor, or for
+// a page of its memory: a busy host may keep all of them waiting for long.
+func wanting(pid int) bool {
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	if err != nil {
+		return false
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, ok := bytes.Cut(b[max(bytes.LastIndexByte(b, ')'), 0):], []byte(" "))
+		if ok && len(rest) > 0 && (rest[0] == 'R' || rest[0] == 'D') {
+			return true
+		}
+	}
+	return false
 }
 
 func stateName(state byte) string {

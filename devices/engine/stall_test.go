@@ -2,6 +2,8 @@ package engine
 
 import (
 	"os"
+	"os/exec"
+	"runtime"
 	"testing"
 )
 
@@ -48,5 +50,35 @@ func TestProcessStateOfThisProcess(t *testing.T) {
 	}
 	if _, _, err := ProcessState(1 << 30); err == nil {
 		t.Fatal("a process that does not exist has a state")
+	}
+}
+
+// A thread that runs, or waits for its turn, is seen also where the process's
+// first thread sleeps; a process that sleeps as a whole wants nothing.
+func TestWanting(t *testing.T) {
+	for script, want := range map[string]bool{"while :; do :; done": true, "exec sleep 60": false} {
+		cmd := exec.Command("sh", "-c", script)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Wait() //nolint:errcheck // it is killed
+		defer cmd.Process.Kill()
+		seen := 0
+		for range 200 {
+			if wanting(cmd.Process.Pid) == want {
+				if seen++; seen == 20 {
+					break
+				}
+			} else {
+				seen = 0
+			}
+			runtime.Gosched()
+		}
+		if seen < 20 {
+			t.Errorf("%q: it is not seen to want the processor: %t", script, want)
+		}
+	}
+	if wanting(1 << 30) {
+		t.Error("no process wants the processor")
 	}
 }

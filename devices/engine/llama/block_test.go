@@ -139,3 +139,39 @@ func TestBlocksRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// TestUnifiedCellsInAnyOrder: in the unified layout a sequence goes on in cells
+// that others left, also below its own. Its blocks are in the order of its
+// tokens all the same.
+func TestUnifiedCellsInAnyOrder(t *testing.T) {
+	spec, a := blockSpec(t)
+	spec.Slots, spec.Layout = 3, "unified"
+	r := start(t, spec)
+	d := &driver{t: t, r: r}
+	tokens := someTokens(r, 320, 1)
+	d.fillSlot(0, someTokens(r, 300, 0))
+	d.fillSlot(1, tokens[:64])
+	before := a.bytes(d.saved(a, 1, 0, 64, ieg.CodecRaw, 64)[0])
+	d.trim(0, 0)
+	d.fillSlot(1, tokens)
+	blob, err := r.gen.export(r.slots.seq[1], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := r.slots.blocks.form
+	was := bytes.Clone(blob)
+	if _, err := form.places(blob, 320, 0, nil); err != nil || bytes.Equal(blob, was) {
+		t.Fatalf("the cells were in order, or can't be brought into it: %v", err)
+	}
+	after := d.saved(a, 1, 0, 320, ieg.CodecRaw, 64)
+	if !bytes.Equal(a.bytes(after[0])[:len(before)], before) {
+		t.Error("the first piece has changed though nothing wrote to it")
+	}
+	d.ok(ieg.Batch{Ops: []ieg.KVOp{loadOp(2, 320, after)}})
+	again := d.saved(a, 2, 0, 320, ieg.CodecRaw, 256)
+	for i := range after {
+		if !bytes.Equal(a.bytes(after[i]), a.bytes(again[i])) {
+			t.Errorf("block %d is another one after it was loaded", i)
+		}
+	}
+}

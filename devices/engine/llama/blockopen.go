@@ -147,6 +147,9 @@ func (l *loading) learn(s *slots) (*blocks, error) {
 		return nil, err
 	}
 	b.inPlace = b.direct && b.provePlace(min(1, ieg.Slot(c.shape.slots)-1), learnTokens)
+	if b.inPlace {
+		b.reserve(int(c.shape.slotTokens))
+	}
 	return b, nil
 }
 

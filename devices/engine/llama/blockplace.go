@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
+	"golang.org/x/sys/unix"
 
 	"ieg"
 )
@@ -29,6 +30,23 @@ func (b *blocks) mark(slot ieg.Slot, n int32) error {
 	}
 	b.s.tokens[slot] = n
 	return nil
+}
+
+// reserve sets addresses aside for the largest state that mark will need. Its
+// rows are never touched and take no memory; a buffer that grew would be
+// cleared whole each time.
+func (b *blocks) reserve(n int) {
+	if m, err := unix.Mmap(-1, 0, b.form.size(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE); err == nil {
+		b.state, b.reserved = m[:0], true
+	}
+}
+
+// release gives back what was reserved.
+func (b *blocks) release() {
+	if b != nil && b.reserved {
+		_ = unix.Munmap(b.state[:cap(b.state)])
+		b.state, b.reserved = nil, false
+	}
 }
 
 // copyRows makes the first n tokens of a slot the content of another.

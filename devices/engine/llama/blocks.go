@@ -32,6 +32,8 @@ type blocks struct {
 	tensors         []llamax.Rows
 	// scratch is a spare sequence of the unified layout.
 	scratch int32
+	// reserved: state is address space set aside for its largest size.
+	reserved bool
 	// cores join the extents of a load of more than alone bytes.
 	cores int
 	alone int64

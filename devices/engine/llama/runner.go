@@ -82,6 +82,9 @@ func (r *Runner) Close() {
 	}
 	r.closed = true
 	r.gen.close()
+	if r.slots != nil {
+		r.slots.blocks.release()
+	}
 	r.emb.close()
 	_ = yz.ModelFree(r.model)
 	r.seqs = nil

@@ -259,7 +259,7 @@ func (s *slots) dropBlob() {
 	if cap(s.blob) > keepBlobBytes {
 		s.blob = nil
 	}
-	if s.blocks != nil && cap(s.blocks.state) > keepStateBytes {
+	if s.blocks != nil && !s.blocks.reserved && cap(s.blocks.state) > keepStateBytes {
 		s.blocks.state = nil
 	}
 }

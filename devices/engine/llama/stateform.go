@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // stateForm is the form of the library's export of one sequence: per cache the
@@ -159,9 +160,11 @@ func (w *formWriter) word(n int) {
 	w.at += 4
 }
 
-// places finds the rows in an export of n cells, of which the first is of token
-// first. It refuses an export that lacks cells: of layers with a sliding window
-// the library leaves out what attention won't read again.
+// places finds the rows in an export of n cells of tokens [first, first+n). The
+// library lists cells as they lie, in the unified layout in any order: they are
+// brought into that of their tokens. It refuses an export that lacks cells: of
+// layers with a sliding window the library leaves out what attention won't read
+// again.
 func (f *stateForm) places(blob []byte, n, first int, at []int) ([]int, error) {
 	at = at[:0]
 	r := &formReader{in: blob, at: stateHead}
@@ -175,16 +178,17 @@ func (f *stateForm) places(blob []byte, n, first int, at []int) ([]int, error) {
 			if count != n || len(at) != f.rowsBefore(c) {
 				return at, fmt.Errorf("%w: %d cells, not %d", errForm, count, n)
 			}
-			for i := range n {
-				if r.word() != first+i {
-					return at, fmt.Errorf("%w: cell %d is not of token %d", errForm, i, first+i)
-				}
-				r.at += 8
-			}
-			r.at += 8
+			cells := r.at
+			r.at += 12*n + 8
 			for _, x := range rows {
 				at = append(at, r.at+12)
 				r.at += 12 + n*x.bytes
+			}
+			if r.at > len(blob) {
+				return at, errForm
+			}
+			if err := sortCells(blob, cells, n, first, rows, at[len(at)-len(rows):]); err != nil {
+				return at, err
 			}
 		}
 	}
@@ -192,6 +196,38 @@ func (f *stateForm) places(blob []byte, n, first int, at []int) ([]int, error) {
 		return at, errForm
 	}
 	return at, nil
+}
+
+// sortCells brings n cells, listed at cells, and their rows into the order of
+// their tokens, which are [first, first+n).
+func sortCells(blob []byte, cells, n, first int, rows []stateRows, at []int) error {
+	token := func(i int) int { return int(binary.LittleEndian.Uint32(blob[cells+12*i:])) - first }
+	sorted := true
+	for i := range n {
+		sorted = sorted && token(i) == i
+	}
+	if sorted {
+		return nil
+	}
+	to, seen := make([]int, n), make([]bool, n)
+	for i := range n {
+		k := token(i)
+		if k < 0 || k >= n || seen[k] {
+			return fmt.Errorf("%w: cell %d is of token %d, beside others of [%d, %d)", errForm, i, first+k, first, first+n)
+		}
+		to[i], seen[k] = k, true
+	}
+	move := func(at, bytes int) {
+		was := slices.Clone(blob[at : at+n*bytes])
+		for i, k := range to {
+			copy(blob[at+k*bytes:][:bytes], was[i*bytes:])
+		}
+	}
+	move(cells, 12)
+	for i, r := range rows {
+		move(at[i], r.bytes)
+	}
+	return nil
 }
 
 // rowsBefore is the number of rows in the caches before one.

@@ -54,6 +54,38 @@ func TestStateForm(t *testing.T) {
 	}
 }
 
+// TestCellsInAnyOrder: cells are brought into the order of their tokens.
+func TestCellsInAnyOrder(t *testing.T) {
+	want := writtenState(&twoCaches, 5, 64)
+	mixed := bytes.Clone(want)
+	at, err := twoCaches.places(mixed, 5, 64, nil)
+	if err != nil || !bytes.Equal(mixed, want) {
+		t.Fatalf("what is in order was changed: %v", err)
+	}
+	at = append([]int(nil), at...)
+	order := []int{3, 0, 4, 1, 2}
+	move := func(from, bytes int) {
+		for i, k := range order {
+			copy(mixed[from+i*bytes:][:bytes], want[from+k*bytes:])
+		}
+	}
+	cells := stateHead + 8 // the first stream's
+	for c, rows := range twoCaches.caches {
+		move(cells, 12)
+		for i, r := range rows {
+			move(at[twoCaches.rowsBefore(c)+i], r.bytes)
+		}
+		last := rows[len(rows)-1]
+		cells = at[twoCaches.rowsBefore(c)+len(rows)-1] + 5*last.bytes + 4*(twoCaches.streams-1) + 8
+	}
+	if bytes.Equal(mixed, want) {
+		t.Fatal("nothing is mixed")
+	}
+	if _, err := twoCaches.places(mixed, 5, 64, nil); err != nil || !bytes.Equal(mixed, want) {
+		t.Errorf("what was mixed is not in order: %v", err)
+	}
+}
+
 // TestUnknownForms: an export that is not as it is known is refused.
 func TestUnknownForms(t *testing.T) {
 	good := writtenState(&twoCaches, 5, 0)
