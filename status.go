@@ -39,7 +39,9 @@ type KVCounts struct {
 	FetchesDeclined int64 `json:"fetches_declined"`
 	FetchesLate     int64 `json:"fetches_late"`
 	// Corrupt counts blocks whose bytes were not what their digest says.
-	Corrupt     int64         `json:"corrupt"`
+	Corrupt int64 `json:"corrupt"`
+	// LongestCopy is what a step waited for at most, for one copy, in the last
+	// minute or so.
 	LongestCopy time.Duration `json:"longest_copy_ns"`
 }
 

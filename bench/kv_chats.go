@@ -146,6 +146,9 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	}
 	k.add(1, x/y)
 	k.rows[1].Detail = fmt.Sprintf("%.0f against %.0f tokens/s", x, y)
+	if err := k.boundRate(&k.rows[1], b, x); err != nil {
+		return err
+	}
 	computed, asked, ideal := b.ours.prefilled(0, k.form.turns)
 	k.add(2, float64(computed)/float64(ideal))
 	k.rows[2].Detail = fmt.Sprintf("%d of %d prompt tokens computed, %d were never computed before", computed, asked, ideal)

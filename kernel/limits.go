@@ -44,6 +44,8 @@ const (
 	// of a step without.
 	CopyMax  = 1500 * time.Microsecond
 	IdleCopy = 10 * time.Millisecond
+	// LongestFor is the time over which the longest copy is told.
+	LongestFor = 30 * time.Second
 	// RescueTokensMin is the least for which a row that is to be overwritten is
 	// saved first.
 	RescueTokensMin = 8

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"slices"
+	"time"
 
 	"ieg"
 	"ieg/memory/kv"
@@ -212,7 +213,7 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 		right := c != nil && c.Bad == 0
 		if right {
 			e.loadRate.observe(f.bytes, c.Took)
-			m.kv.counts.LongestCopy = max(m.kv.counts.LongestCopy, c.Took)
+			m.longest(c.Took)
 			m.kv.counts.Loads++
 			m.kv.counts.LoadedBytes += f.bytes
 		} else if c != nil {
@@ -230,6 +231,17 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 	return bad
 }
 
+// longest notes how long an engine's step waited for a copy: the longest of the
+// last one to two LongestFor.
+func (m *Machine) longest(took time.Duration) {
+	t := &m.kv
+	if m.now.Sub(t.since) >= LongestFor {
+		t.since, t.long[0], t.long[1] = m.now, 0, t.long[0]
+	}
+	t.long[0] = max(t.long[0], took)
+	t.counts.LongestCopy = max(t.long[0], t.long[1])
+}
+
 // saved takes in the end of a part of a saving; c is nil if it was not done.
 func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 	sv := f.save
@@ -238,7 +250,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 		return
 	}
 	e.saveRate.observe(f.bytes, c.Took)
-	m.kv.counts.LongestCopy = max(m.kv.counts.LongestCopy, c.Took)
+	m.longest(c.Took)
 	sv.k.Digest = c.Digest
 	if sv.k.State != kv.HostFilling || sv.done < sv.k.N() || e.saving == sv {
 		return

@@ -44,6 +44,8 @@ type SavedKV struct {
 	Read   float64
 	Write  float64
 	Counts ieg.KVCounts
+	Since  ieg.Time
+	Long   [2]time.Duration
 	// Fetchers are in the order in which they began to wait.
 	Fetchers []ieg.SeqID
 }
@@ -228,7 +230,7 @@ func (m *Machine) Snapshot() *Snapshot {
 }
 
 func (t *tiers) save() SavedKV {
-	s := SavedKV{Spec: t.spec, NVMe: t.nvme, Why: t.why, Next: t.next, Expiry: t.expiry, Read: float64(t.read), Write: float64(t.write), Counts: t.counts}
+	s := SavedKV{Spec: t.spec, NVMe: t.nvme, Why: t.why, Next: t.next, Expiry: t.expiry, Read: float64(t.read), Write: float64(t.write), Counts: t.counts, Since: t.since, Long: t.long}
 	if t.host == nil {
 		return s
 	}

@@ -41,6 +41,8 @@ type tiers struct {
 	read   rate     // of the NVMe tier
 	write  rate
 	counts ieg.KVCounts
+	since  ieg.Time         // when the present LongestFor began
+	long   [2]time.Duration // the longest copy in it, and in the one before
 	// fetchers are waiting sequences that await blocks.
 	fetchers []*seq
 	events   *kv.Events // nil: nobody wants to know

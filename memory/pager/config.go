@@ -83,7 +83,7 @@ type Config struct {
 	// Policy says which blocks are deleted when there is no room.
 	Policy kv.Policy
 
-	// Workers read at once (default 2); one more writes.
+	// Workers read at once (default 4); one more writes.
 	Workers int
 	// Depth bounds the moves asked for and not done (default 256); further
 	// ones are refused.

@@ -5,7 +5,7 @@ import "time"
 const (
 	// defaultWorkers reads at once; defaultDepth bounds the moves asked for
 	// and not done.
-	defaultWorkers = 2
+	defaultWorkers = 4
 	defaultDepth   = 256
 	maxWorkers     = 64
 	// batchBytes bounds what is written at once, a larger block aside.

@@ -138,14 +138,17 @@ func (s *Store) readFile(e *entry, parts [][]byte) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if err := unix.Fadvise(fd, e.off, e.size(), unix.FADV_SEQUENTIAL); err != nil {
-		return err
+	// The disk begins with all of it at once.
+	err = unix.Fadvise(fd, e.off, e.size(), unix.FADV_WILLNEED)
+	if err == nil {
+		err = readAt(fd, parts, e.off)
 	}
-	if err := readAt(fd, parts, e.off); err != nil {
-		return err
-	}
-	return unix.Fadvise(fd, e.off, e.size(), unix.FADV_DONTNEED)
+	off, size := e.off, e.size()
+	go func() { // nobody waits for the pages to be given up
+		_ = unix.Fadvise(fd, off, size, unix.FADV_DONTNEED)
+		unix.Close(fd)
+	}()
+	return err
 }
 
 // lost drops a block whose bytes can't be had, and says what that means.
