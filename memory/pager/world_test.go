@@ -292,7 +292,7 @@ func TestFindToTheToken(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	ok := Config{Open: func() (tier.Store, error) { return nil, nil }, Arena: &memoryArena{}, Size: 1, Done: func(ieg.MoveDone) {}}
-	if err := ok.Validate(); err != nil || ok.Workers != 2 || ok.Depth != 256 {
+	if err := ok.Validate(); err != nil || ok.Workers != 4 || ok.Depth != 256 {
 		t.Errorf("%v: %+v", err, ok)
 	}
 	for what, bad := range map[string]func(*Config){
