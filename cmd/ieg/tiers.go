@@ -61,11 +61,7 @@ func openTiers(e *config.Effective, memory devices.Memory, log *slog.Logger) (*t
 		return t, nil
 	}
 	dir := filepath.Join(e.DataDir, "kv")
-	budget := nvmeBytes(e.KV.NVMe, e.DataDir)
-	if budget < config.NVMeMin {
-		t.note("no KV in the data folder", "reason", "the disk has too little room", "folder", dir)
-		return t, nil
-	}
+	budget := nvmeBytes(e.KV.NVMe, dir)
 	compression, err := pager.ParseCompression(e.KV.NVMeCodec)
 	if err != nil {
 		return nil, err
@@ -156,18 +152,25 @@ func hostBytes(s config.Size, m devices.Memory) int64 {
 	return size
 }
 
-// nvmeBytes is the budget of the NVMe tier: as set, or a share of the free
-// disk.
+// nvmeBytes is the budget of the NVMe tier in a folder: as set, or a share of
+// the disk that is free or the tier's already. A full disk leaves the least
+// budget: what is there is read, and the store itself refuses more.
 func nvmeBytes(s config.Size, dir string) int64 {
 	if s != config.AutoSize {
 		return int64(s)
 	}
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0
+	if err := unix.Statfs(filepath.Dir(dir), &st); err != nil {
+		return config.NVMeMin
 	}
-	free := float64(st.Bavail) * float64(st.Bsize)
-	return min(int64(NVMeShare*min(free, math.MaxInt64/2)), NVMeMost)
+	room := float64(st.Bavail) * float64(st.Bsize)
+	files, _ := filepath.Glob(filepath.Join(dir, "extents", "*.kv"))
+	for _, f := range files {
+		if info, err := os.Lstat(f); err == nil {
+			room += float64(info.Size())
+		}
+	}
+	return min(max(int64(NVMeShare*min(room, math.MaxInt64/2)), config.NVMeMin), NVMeMost)
 }
 
 func policyOf(e *config.Effective) kv.Policy {

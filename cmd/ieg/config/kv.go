@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/api/events"
 	"ieg/kernel/spec"
 )
 
@@ -90,10 +91,15 @@ func (c *checker) kv() {
 	}
 	c.span("kv.ttl", k.TTL, 10*365*24*time.Hour)
 	if k.Host > 0 && k.Host < HostMin {
-		c.fail("kv.host", "is %d bytes; at least %d, or 0 for none", k.Host, HostMin)
+		c.fail("kv.host", "is %s; at least %s, or 0 for none", spec.FormatBytes(int64(k.Host)), spec.FormatBytes(HostMin))
 	}
 	if k.NVMe > 0 && k.NVMe < NVMeMin {
-		c.fail("kv.nvme", "is %d bytes; at least %d, or 0 for none", k.NVMe, NVMeMin)
+		c.fail("kv.nvme", "is %s; at least %s, or 0 for none", spec.FormatBytes(int64(k.NVMe)), spec.FormatBytes(NVMeMin))
+	}
+	if k.Events != "" {
+		if _, err := events.ParseEndpoint(k.Events); err != nil {
+			c.fail("kv.events", "%v", err)
+		}
 	}
 	if k.WriteRate == AutoSize || k.WriteDaily == AutoSize {
 		c.fail("kv.write_rate", "and write_daily are sizes or 0, not auto")

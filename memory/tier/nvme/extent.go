@@ -92,6 +92,8 @@ func (s *Store) enter(e *extent) {
 }
 
 // lengths are those of the extent files in the folder; other files are let be.
+// What has the name of one and is none, a folder or a pipe, is moved out of the
+// way: to open it may fail or wait for ever.
 func (s *Store) lengths() (map[uint64]int64, error) {
 	list, err := os.ReadDir(s.dir.path("extents"))
 	if err != nil {
@@ -100,6 +102,14 @@ func (s *Store) lengths() (map[uint64]int64, error) {
 	out := map[uint64]int64{}
 	for _, f := range list {
 		if !extentName.MatchString(f.Name()) {
+			continue
+		}
+		if !f.Type().IsRegular() {
+			name := s.dir.path("extents", f.Name())
+			s.cfg.Log.Warn("this is no extent file: it is moved aside", "file", name, "type", f.Type().String())
+			if err := os.Rename(name, name+".alien"); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		id, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), ".kv"), 16, 64)

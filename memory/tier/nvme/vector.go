@@ -81,7 +81,8 @@ func again(f func() error) error {
 
 func openFile(path string, flags int) (int, error) {
 	for {
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
+		// What is no regular file must not make anybody wait.
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
 		if !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
