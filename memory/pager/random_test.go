@@ -42,7 +42,7 @@ func randomFaults(t *testing.T, seed uint64, sleep func(time.Duration)) {
 			c.WriteRate = 1 << 20
 		}
 	})
-	w.disk.Size = int64(5+r.IntN(40)) * 50 * rawToken
+	w.disk.SetSize(int64(5+r.IntN(40)) * 50 * rawToken)
 	w.fault.Set(tiertest.Faults{Seed: seed, Full: 0.05, Unusable: 0.02 * float64(seed%2), Short: 0.1, Flip: 0.1, Slow: 0.3, Delay: time.Second})
 	w.ready(1)
 	if seed%3 == 0 {

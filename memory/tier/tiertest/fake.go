@@ -176,6 +176,13 @@ func (f *Fake) Delete(ctx context.Context, hs []ieg.BlockHash) error {
 	return nil
 }
 
+// SetSize changes its size, also while others use it.
+func (f *Fake) SetSize(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Size = n
+}
+
 // Usage is how full it is.
 func (f *Fake) Usage() tier.Usage {
 	f.mu.Lock()
