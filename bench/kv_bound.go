@@ -57,9 +57,9 @@ func (e *Env) idealTurn(past, fresh, output int) (float64, error) {
 	return report.Median(fills) + time.Since(started).Seconds()/float64(len(slots)), nil
 }
 
-// boundRate says whether the core is what bounds the rate x, in tokens a second
-// of turns from the first on.
-func (k *kvRun) boundRate(row *report.Row, b both, x float64) error {
+// boundRate says whether the core is what bounds our rate, in tokens a second of
+// turns from the first on. An ideal that either side exceeds is none.
+func (k *kvRun) boundRate(row *report.Row, b both, ours, theirs float64) error {
 	if row.OK {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (k *kvRun) boundRate(row *report.Row, b both, x float64) error {
 	}
 	ideal := float64(prompt+k.form.output) / seconds
 	row.Detail += fmt.Sprintf("; the raw loop alone would make %.0f", ideal)
-	if x >= 0.9*ideal {
+	if ideal >= max(ours, theirs) && ours >= 0.9*ideal {
 		row.BoundBy = "compute: one core for prompts and draws (docs/adr/0028)"
 	}
 	return nil

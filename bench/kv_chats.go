@@ -146,7 +146,7 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	}
 	k.add(1, x/y)
 	k.rows[1].Detail = fmt.Sprintf("%.0f against %.0f tokens/s", x, y)
-	if err := k.boundRate(&k.rows[1], b, x); err != nil {
+	if err := k.boundRate(&k.rows[1], b, x, y); err != nil {
 		return err
 	}
 	computed, asked, ideal := b.ours.prefilled(0, k.form.turns)

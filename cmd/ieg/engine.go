@@ -25,7 +25,7 @@ func (a *app) engineCmd() *cobra.Command {
 		Use: "serve", Short: "Run one engine for a node, on descriptors 3 to 5", Hidden: true, Args: cobra.NoArgs,
 		Example: "  ieg up starts it",
 		RunE: func(*cobra.Command, []string) error {
-			if code := engine.MainArena(loaders, openArena); code != exitOK {
+			if code := engine.Main(loaders, openArena); code != exitOK {
 				return &exitError{code: code}
 			}
 			return nil

@@ -20,7 +20,7 @@ type Config struct {
 	Epoch ieg.Epoch
 	Spec  LoadSpec
 	// Command is the argument list that runs the child, for example the path
-	// of this binary and "engine". The child must call Main or MainArena.
+	// of this binary and "engine". The child must call Main.
 	Command []string
 	// Env is added to the environment of the node ("NAME=value").
 	Env []string

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		actAsNode()
 	}
 	if os.Getenv("IEG_TEST_NO_ARENA") == "1" {
-		os.Exit(engine.Main(map[string]engine.Loader{"synth": synth.Load}))
+		os.Exit(engine.Main(map[string]engine.Loader{"synth": synth.Load}, nil))
 	}
 	enginetest.Main(m, map[string]engine.Loader{
 		"synth": synth.Load,

@@ -21,13 +21,10 @@ const (
 // Main runs Serve on the inherited descriptors 3 and 4 and returns the exit
 // status of the process: 0 after a close, 1 after any other end. Signals that
 // ask a service to stop are ignored: the node drains first and ends the child
-// by its connection.
-func Main(loaders map[string]Loader) int { return MainArena(loaders, nil) }
-
-// MainArena is Main for a child whose engines reach the node's arena, on
-// descriptor 5; open maps it. Without one, or if it fails, they load all the
-// same and keep their KV to themselves.
-func MainArena(loaders map[string]Loader, open OpenArena) int {
+// by its connection. The node's arena, if it shares one, is on descriptor 5;
+// open maps it. Without open, or if it fails, engines load all the same and keep
+// their KV to themselves.
+func Main(loaders map[string]Loader, open OpenArena) int {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	unix.CloseOnExec(arenaFD)
 	step, err := inherit(stepFD, "step")

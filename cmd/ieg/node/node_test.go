@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "child" {
 		os.Exit(engine.Main(map[string]engine.Loader{"synth": synth.Load, "bad": func(context.Context, engine.LoadSpec, func(float64)) (engine.Runner, error) {
 			return nil, fmt.Errorf("%w: a broken file", ieg.ErrUnsupported)
-		}}))
+		}}, nil))
 	}
 	os.Exit(m.Run())
 }

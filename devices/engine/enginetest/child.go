@@ -18,7 +18,7 @@ const childEnv = "IEG_TEST_ENGINE_CHILD=1"
 // binary calls it from TestMain with what its children can load.
 func Main(m *testing.M, loaders map[string]engine.Loader) {
 	if os.Getenv("IEG_TEST_ENGINE_CHILD") == "1" {
-		os.Exit(engine.MainArena(loaders, OpenArena))
+		os.Exit(engine.Main(loaders, OpenArena))
 	}
 	os.Exit(m.Run())
 }
