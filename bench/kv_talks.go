@@ -40,7 +40,7 @@ func (f talkForm) uncached(turn int) int {
 
 // talk is one conversation.
 type talk struct {
-	mu    sync.Mutex // held by its turn
+	mu    sync.Mutex // held by its turn, from when that is due: turns keep their order
 	said  []int      // so far
 	fresh []int      // the start and the new tokens of all turns
 	used  int        // of them
@@ -102,6 +102,7 @@ func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 		wg.Go(func() {
 			for j := range jobs {
 				tr := t.list[j[1]].turn(ctx, t.form, ask)
+				t.list[j[1]].mu.Unlock()
 				if t.traces[j[0]][j[1]] = tr; tr.Err != nil {
 					stop()
 				}
@@ -114,6 +115,7 @@ func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 	}
 	for turn := first; turn < first+turns; turn++ {
 		for i := range count {
+			t.list[i].mu.Lock()
 			jobs <- [2]int{turn, i}
 		}
 	}
@@ -127,10 +129,8 @@ func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 	return nil
 }
 
-// turn says the next new tokens and takes in the answer.
+// turn says the next new tokens and takes in the answer, by who holds mu.
 func (k *talk) turn(ctx context.Context, f talkForm, ask asker) *load.Trace {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.used+f.fresh > len(k.fresh) {
 		return &load.Trace{Err: fmt.Errorf("the conversation has no turn left")}
 	}
