@@ -102,7 +102,7 @@ func tierCounters() (out []tierMetric) {
 	})
 	add("ieg_kv_fetches_late_total", "Fetches that a sequence stopped to wait for.", "", nil, func(t *admin.KVTiers) []int64 { return []int64{t.Kernel.Counts.FetchesLate} })
 	add("ieg_kv_fetches_failed_total", "Fetches that failed.", "", nil, func(t *admin.KVTiers) []int64 { return []int64{t.Kernel.Counts.FetchesFailed} })
-	add("ieg_kv_corrupt_total", "Blocks whose bytes were not what their digest says, by where that was seen.", "tier", []string{"host", "nvme"}, func(t *admin.KVTiers) []int64 {
+	add("ieg_kv_corrupt_total", "Blocks whose bytes were not what their digest says, or were lost with their file, by where that was seen.", "tier", []string{"host", "nvme"}, func(t *admin.KVTiers) []int64 {
 		return []int64{t.Kernel.Counts.Corrupt, t.NVMe.Corrupt}
 	})
 	add("ieg_kv_evicted_total", "Blocks that gave way to others.", "tier", []string{"host", "nvme"}, func(t *admin.KVTiers) []int64 {

@@ -34,6 +34,9 @@ func (p *Pager) fetch(m *ieg.Move) outcome {
 	dst := p.cfg.Arena.Parts(m.Pages, m.Block.Bytes)
 	got, err := h.store.Get(p.ctx, m.Block.Hash, dst)
 	took := p.cfg.Now().Sub(start)
+	if err != nil {
+		p.countLost(h)
+	}
 	switch {
 	case errors.Is(err, tier.ErrMissing):
 		p.forget(h, m.Block.Hash)

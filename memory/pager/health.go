@@ -28,6 +28,7 @@ type health struct {
 type handle struct {
 	store   tier.Store
 	written int64
+	gone    int64 // blocks it had lost, as far as they are counted
 	users   int
 	lost    bool
 	idle    chan struct{} // closed when lost and unused
@@ -150,6 +151,7 @@ func (p *Pager) serve(store tier.Store) {
 	p.health.doomed = map[ieg.BlockHash]struct{}{}
 	p.health.fullUntil, p.health.fullPause = 0, 0
 	p.mu.Unlock()
+	p.countLost(h)
 	if err := p.readAll(h); err != nil {
 		p.lose(h, fmt.Errorf("%w: %w", tier.ErrUnusable, err))
 	} else {
@@ -166,6 +168,15 @@ func (p *Pager) serve(store tier.Store) {
 	if err := store.Close(); err != nil && p.ctx.Err() == nil {
 		p.cfg.Log.Debug("closing a tier that can't be used", "err", err)
 	}
+}
+
+// countLost counts the blocks that the store has lost since it was asked last.
+func (p *Pager) countLost(h *handle) {
+	n := h.store.Usage().Lost
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count.corrupt += max(n-h.gone, 0)
+	h.gone = max(n, h.gone)
 }
 
 // readAll learns what the store holds.

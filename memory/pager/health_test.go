@@ -251,6 +251,34 @@ func TestForeignMeta(t *testing.T) {
 	})
 }
 
+// Blocks that the store lost are counted once, when it is opened and later.
+func TestLostIsCorrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.ready(1)
+		b := w.storeText(tokens(1, 100))[0]
+		if err := w.p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.disk.Lost = 3
+		w.start(nil)
+		w.ready(2)
+		if st := w.p.Status(); st.Corrupt != 3 || st.Blocks != 1 {
+			t.Errorf("at the opening: %+v", st)
+		}
+		if err := w.disk.Delete(t.Context(), []ieg.BlockHash{b.Hash}); err != nil {
+			t.Fatal(err)
+		}
+		w.disk.Lost = 4
+		if d, _ := w.fetch(b); !d.Gone {
+			t.Errorf("a lost block: %+v", d)
+		}
+		if st := w.p.Status(); st.Corrupt != 4 || st.Blocks != 0 {
+			t.Errorf("later: %+v", st)
+		}
+	})
+}
+
 // A fetch does not wait behind stores.
 func TestFetchPassesStores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,8 @@ type Status struct {
 
 	// HitTokens are those of prompts that Find found, MissTokens the others.
 	HitTokens, MissTokens int64
-	// Corrupt blocks were wrong in the store, Broken ones in the arena.
+	// Corrupt blocks were wrong in the store, or lost with its files; Broken
+	// ones were wrong in the arena.
 	Corrupt, Broken int64
 	// Evicted blocks had to go for want of room; Refused ones were not stored
 	// because a budget is spent or the tier is full.

@@ -45,6 +45,9 @@ type Usage struct {
 	Disk    int64 // taken on the disk, space to be reclaimed included
 	Free    int64 // left on the disk for anybody
 	Written int64 // to the disk since it was opened, all overhead included
+	// Lost blocks were stored and can't be had any more, found since it was
+	// opened: a count, not bytes.
+	Lost int64
 }
 
 // Store keeps blocks. Its methods may be called from several goroutines.

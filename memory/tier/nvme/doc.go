@@ -3,7 +3,8 @@
 // tier.Store of the NVMe tier.
 //
 //	lock       held by the one store that is open
-//	schema     what wrote the folder; another schema is moved to old-N
+//	schema     what wrote the folder; another schema is moved to old-N, and
+//	           the log says so
 //	opening    attempts to open the index that did not return
 //	ballast    space given up when the disk is full, so that deletes go on
 //	index/     Badger: b<hash> a block, t<hash> its tokens,

@@ -68,18 +68,38 @@ func (s *Store) recover() error {
 			}
 		}
 	}
+	var gone struct {
+		blocks int64
+		files  []string
+	}
 	for _, id := range slices.Sorted(maps.Keys(records)) {
 		s.next = max(s.next, id+1)
 		e := &extent{id: id, record: records[id], fd: -1}
 		n, there := lengths[id]
-		if err := s.mend(e, n, there); err != nil {
+		lost, err := s.mend(e, n, there)
+		if err != nil {
 			return err
+		}
+		if gone.blocks += lost; lost > 0 {
+			gone.files = append(gone.files, s.dir.extent(id))
 		}
 		if there {
 			s.enter(e)
 		}
 	}
+	s.mourn(gone.blocks, gone.files)
 	return s.reopenHead()
+}
+
+// mourn counts the blocks that were lost with their files, and says so once:
+// there may be thousands of files.
+func (s *Store) mourn(blocks int64, files []string) {
+	if blocks == 0 {
+		return
+	}
+	s.gone.Add(blocks)
+	s.cfg.Log.Warn("stored KV blocks are lost: their extent files are gone, or lost their ends; what they held is computed again",
+		"blocks", blocks, "files", len(files), "first", files[0])
 }
 
 // enter adds a file to the table.
@@ -126,31 +146,32 @@ func (s *Store) lengths() (map[uint64]int64, error) {
 }
 
 // mend cuts off what belongs to nobody, and forgets the blocks of a file that
-// is gone or shorter than its record.
-func (s *Store) mend(e *extent, n int64, there bool) error {
+// is gone or shorter than its record. It returns how many these are.
+func (s *Store) mend(e *extent, n int64, there bool) (lost int64, err error) {
 	e.tail = e.end
 	if there && n >= e.end {
 		if n == e.end {
-			return nil
+			return 0, nil
 		}
-		return os.Truncate(s.dir.extent(e.id), e.end)
+		return 0, os.Truncate(s.dir.extent(e.id), e.end)
 	}
 	spots, err := s.index.spots(e.id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	lost := slices.DeleteFunc(spots, func(p spot) bool { return p.off+p.size <= n })
-	s.cfg.Log.Warn("an extent file lost its end", "file", s.dir.extent(e.id), "bytes", n, "of", e.end, "blocks", len(lost))
+	spots = slices.DeleteFunc(spots, func(p spot) bool { return p.off+p.size <= n })
+	had := e.blocks
 	e.end, e.tail = n, n
-	for some := range slices.Chunk(lost, batchBlocks) {
+	for some := range slices.Chunk(spots, batchBlocks) {
 		if err := s.forget(e, some); err != nil {
-			return err
+			return 0, err
 		}
 	}
+	lost = had - e.blocks
 	if there {
-		return nil
+		return lost, nil
 	}
-	return s.index.update(func(c *change) error { return c.delete(fileKey(e.id)) })
+	return lost, s.index.update(func(c *change) error { return c.delete(fileKey(e.id)) })
 }
 
 // forget drops the blocks of an extent file that are where the spots say.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,7 +41,7 @@ func (d *folder) extent(id uint64) string {
 
 // openFolder makes the folder, locks it and moves aside what another schema
 // left.
-func openFolder(dir string) (*folder, error) {
+func openFolder(dir string, log *slog.Logger) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func openFolder(dir string) (*folder, error) {
 		err = fmt.Errorf("%w: %s", tier.ErrLocked, dir)
 	}
 	if err == nil {
-		err = d.adopt()
+		err = d.adopt(log)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.lock.Close())
@@ -68,7 +69,7 @@ func openFolder(dir string) (*folder, error) {
 func (d *folder) close() error { return d.lock.Close() }
 
 // adopt leaves a folder of this schema.
-func (d *folder) adopt() error {
+func (d *folder) adopt(log *slog.Logger) error {
 	was, err := os.ReadFile(d.path("schema"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -80,15 +81,23 @@ func (d *folder) adopt() error {
 	case string(was) == schema:
 		return d.makeFolders()
 	default:
-		if err := d.setAside("index", "extents"); err != nil {
+		old, err := d.setAside("index", "extents")
+		if err != nil {
 			return err
 		}
+		log.Warn("the folder of the NVMe tier was written in another form: what is in it is not read; it is moved aside and removed in the background",
+			"dir", d.dir, "found", shown(was), "expected", shown([]byte(schema)), "moved_to", old)
 	}
 	// Last: until the new word is there the old one says to begin again.
 	if err := d.write("schema", []byte(schema)); err != nil {
 		return err
 	}
 	return d.makeFolders()
+}
+
+// shown is what a file schema says, as far as a line of the log should.
+func shown(text []byte) string {
+	return string(bytes.TrimSpace(text[:min(len(text), 2*len(schema))]))
 }
 
 // unclaimed refuses a folder in which others use our names.
@@ -110,24 +119,24 @@ func (d *folder) makeFolders() error {
 	return syncDir(d.dir)
 }
 
-// setAside moves what is named to a folder that removeOld removes.
-func (d *folder) setAside(names ...string) error {
+// setAside moves what is named to a folder, old, that removeOld removes.
+func (d *folder) setAside(names ...string) (old string, err error) {
 	for n := 0; ; n++ {
-		old := d.path("old-" + strconv.Itoa(n))
+		old = d.path("old-" + strconv.Itoa(n))
 		err := os.Mkdir(old, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		for _, name := range names {
 			err := os.Rename(d.path(name), filepath.Join(old, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+				return "", err
 			}
 		}
-		return syncDir(d.dir)
+		return old, syncDir(d.dir)
 	}
 }
 

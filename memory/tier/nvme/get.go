@@ -154,6 +154,7 @@ func (s *Store) readFile(e *entry, parts [][]byte) error {
 // lost drops a block whose bytes can't be had, and says what that means.
 func (s *Store) lost(e *entry, why error) error {
 	missing := errors.Is(why, unix.ENOENT) || errors.Is(why, errShort) || errors.Is(why, errSealed)
+	s.gone.Add(1)
 	s.cfg.Log.Warn("a block is lost", "block", e.meta.Hash, "file", s.dir.extent(e.file), "err", why)
 	if missing || errors.Is(why, unix.EIO) {
 		if err := s.dropAt(e); errors.Is(err, tier.ErrUnusable) {

@@ -3,6 +3,7 @@ package nvme
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,17 @@ func (d *folder) disk() (size, free int64, err error) {
 	err = again(func() error { return unix.Statfs(d.dir, &st) })
 	return int64(st.Blocks) * st.Bsize, int64(st.Bavail) * st.Bsize, err
 }
+
+// human is a number of bytes as people are told it, with a decimal unit.
+func human(n int64) string {
+	x, unit := float64(n), 0
+	for ; x >= 999.5 && unit < len(units)-1; unit++ {
+		x /= 1000
+	}
+	return fmt.Sprintf("%.4g %s", math.Round(x*10)/10, units[unit])
+}
+
+var units = [...]string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
 
 // defaultReserve is the free disk that is kept of a disk of that size.
 func defaultReserve(size int64) int64 {
@@ -34,10 +46,10 @@ func (s *Store) room(need, keep int64) error {
 		return s.fail(err)
 	}
 	if free-need < keep {
-		return fmt.Errorf("%w: %d bytes are free, %d are wanted and %d kept", tier.ErrFull, free, need, keep)
+		return fmt.Errorf("%w: %s of the disk are free, %s are wanted and %s kept", tier.ErrFull, human(free), human(need), human(keep))
 	}
 	if size := s.cfg.Size; size > 0 && s.taken()+need > size {
-		return fmt.Errorf("%w: %d of %d bytes are taken, %d are wanted", tier.ErrFull, s.taken(), size, need)
+		return fmt.Errorf("%w: %s of %s are taken, %s are wanted", tier.ErrFull, human(s.taken()), human(size), human(need))
 	}
 	return nil
 }
@@ -72,7 +84,7 @@ func (s *Store) roomToDelete() error {
 		return s.fail(err)
 	}
 	if free < deleteRoom {
-		return fmt.Errorf("%w: %d bytes are free, a delete wants %d", tier.ErrFull, free, int64(deleteRoom))
+		return fmt.Errorf("%w: %s of the disk are free, to delete takes %s", tier.ErrFull, human(free), human(deleteRoom))
 	}
 	return nil
 }

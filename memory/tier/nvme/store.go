@@ -33,6 +33,8 @@ type Store struct {
 
 	blocks, live, taking, wrote, ballast atomic.Int64
 
+	gone atomic.Int64 // blocks whose bytes were lost
+
 	pressed atomic.Bool // reclaiming is in a hurry
 	kick    chan struct{}
 	stop    context.CancelFunc
@@ -71,7 +73,7 @@ func open(cfg Config) (*Store, error) {
 		s.reads <- nil
 	}
 	var err error
-	if s.dir, err = openFolder(cfg.Dir); err == nil {
+	if s.dir, err = openFolder(cfg.Dir, cfg.Log); err == nil {
 		if err = s.start(); err != nil {
 			err = errors.Join(err, s.dir.close())
 		}
@@ -103,7 +105,7 @@ func (s *Store) start() error {
 		}
 	}
 	if free < deleteRoom {
-		return fmt.Errorf("%w: %d bytes are free, opening wants %d", tier.ErrFull, free, int64(deleteRoom))
+		return fmt.Errorf("%w: %s of the disk are free, to open it takes %s", tier.ErrFull, human(free), human(deleteRoom))
 	}
 	key, sealer, err := keys(s.cfg.Key)
 	if err != nil {
@@ -152,7 +154,7 @@ var errDeadly = errors.New("opening the index ended the process")
 // beginAnew sets everything aside and opens an empty index.
 func (s *Store) beginAnew(key []byte, why error) error {
 	s.cfg.Log.Error("the index of the NVMe tier is damaged; beginning anew", "dir", s.cfg.Dir, "err", why)
-	if err := s.dir.setAside("index", "extents"); err != nil {
+	if _, err := s.dir.setAside("index", "extents"); err != nil {
 		return err
 	}
 	if err := s.dir.makeFolders(); err != nil {
@@ -249,7 +251,7 @@ func (s *Store) taken() int64 { return s.taking.Load() + s.index.disk() }
 // Usage is how full the store is. Written counts what the index of any other
 // store of this process writes into tables, too.
 func (s *Store) Usage() tier.Usage {
-	u := tier.Usage{Blocks: s.blocks.Load(), Live: s.live.Load(), Disk: s.taking.Load(), Written: s.wrote.Load()}
+	u := tier.Usage{Blocks: s.blocks.Load(), Live: s.live.Load(), Disk: s.taking.Load(), Written: s.wrote.Load(), Lost: s.gone.Load()}
 	if !s.life.enter() {
 		return u
 	}

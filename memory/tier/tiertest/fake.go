@@ -15,6 +15,8 @@ import (
 type Fake struct {
 	// Size is its room for blocks, in bytes.
 	Size int64
+	// Lost is what Usage says of lost blocks.
+	Lost int64
 
 	mu     sync.Mutex
 	open   bool
@@ -187,7 +189,7 @@ func (f *Fake) SetSize(n int64) {
 func (f *Fake) Usage() tier.Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return tier.Usage{Blocks: int64(len(f.blocks)), Live: f.live, Disk: f.live, Free: f.Size - f.live, Written: f.wrote}
+	return tier.Usage{Blocks: int64(len(f.blocks)), Live: f.live, Disk: f.live, Free: f.Size - f.live, Written: f.wrote, Lost: f.Lost}
 }
 
 // Close ends it until Reopen.
