@@ -23,8 +23,8 @@ type KV interface {
 	UnpinKV(ctx context.Context, p KVPin) (KVPinned, error)
 	// DropKV forgets the KV of a tenant, or all.
 	DropKV(ctx context.Context, d KVDrop) (KVDropped, error)
-	// FlushKV returns once what can be saved is saved and on disk;
-	// ieg.ErrDeadline if that takes too long.
+	// FlushKV returns once what can be saved is saved and on disk, and tells
+	// what is not; ieg.ErrDeadline if that takes too long.
 	FlushKV(ctx context.Context, f KVFlush) (KVFlushed, error)
 }
 
@@ -68,6 +68,8 @@ type KVHost struct {
 // in bytes.
 type KVNVMe struct {
 	Up bool `json:"up"`
+	// State is one of the words below.
+	State string `json:"state"`
 	// Why says why it is not used, or why nothing is stored.
 	Why       string `json:"why,omitempty"`
 	Folder    string `json:"folder,omitempty"`
@@ -92,11 +94,20 @@ type KVNVMe struct {
 	InFlight  int     `json:"moves"`
 }
 
+// The states of the tier in the data folder.
+const (
+	NVMeOff     = "off"     // by the settings, or for want of room: it stays so
+	NVMeOpening = "opening" // it is being opened, or read
+	NVMeUp      = "up"
+	NVMeDown    = "down" // it can't be used; it is tried again, and comes back by itself
+)
+
 // KVPrefix is a prefix that texts share, or the end of one.
 type KVPrefix struct {
 	Hash ieg.BlockHash `json:"hash"`
-	// Model is the loaded model whose KV it is, for requests without a salt;
-	// "" for others.
+	// Model is the loaded model whose KV it is; "" where that is not known: for
+	// models that aren't loaded, and for a cache_salt that no request had since
+	// the start.
 	Model string `json:"model,omitempty"`
 	// Depth is the number of tokens up to its end. Tokens and Bytes are those
 	// of the run of blocks up to it since texts parted last, and of all that
@@ -150,8 +161,17 @@ type KVFlushed struct {
 	Saved  int64         `json:"saved_bytes"`  // to the arena
 	Stored int64         `json:"stored_bytes"` // to the data folder
 	Took   time.Duration `json:"took_ns"`
-	Note   string        `json:"note,omitempty"`
+	// Left is what host memory has and the data folder lacks. HostFull tells
+	// that host memory has no room for all that the devices hold.
+	Left      int   `json:"left_blocks"`
+	LeftBytes int64 `json:"left_bytes"`
+	HostFull  bool  `json:"host_full"`
+	// Note says why something is left, or what is amiss.
+	Note string `json:"note,omitempty"`
 }
+
+// Done tells that all is in the data folder.
+func (f *KVFlushed) Done() bool { return f.Left == 0 && !f.HostFull }
 
 // kvRoutes is the part of the surface for KV.
 func (s *Server) kvRoutes() []route {

@@ -51,7 +51,10 @@ func tierGauges() (out []tierMetric) {
 	add("ieg_kv_tier_blocks", "Blocks that a tier holds.", "tier", lower, func(t *admin.KVTiers) []float64 {
 		return []float64{float64(t.Kernel.Blocks), float64(t.NVMe.Blocks)}
 	})
-	add("ieg_kv_nvme_up", "1 while KV is kept in the data folder.", "", nil, func(t *admin.KVTiers) []float64 { return []float64{truth(t.NVMe.Up)} })
+	add("ieg_kv_nvme_up", "1 while KV is kept in the data folder; 0 while that is off, being opened or down.", "", nil, func(t *admin.KVTiers) []float64 { return []float64{truth(t.NVMe.Up)} })
+	add("ieg_kv_nvme_down", "1 while the data folder can't be used for KV: it is broken, is tried again, and comes back by itself. 0 where it is off by the settings.", "", nil, func(t *admin.KVTiers) []float64 {
+		return []float64{truth(t.NVMe.State == admin.NVMeDown)}
+	})
 	add("ieg_kv_nvme_disk_bytes", "Space that KV takes on the disk, and that is free there for anybody.", "state", []string{"used", "free"}, func(t *admin.KVTiers) []float64 {
 		return []float64{float64(t.NVMe.Disk), float64(t.NVMe.Free)}
 	})

@@ -22,7 +22,7 @@ func fullTiers() admin.KVTiers {
 			{Info: ieg.EngineInfo{ID: 2, Device: "cpu", KVNote: "recurrent", Model: ieg.ModelInfo{Name: "stays"}}},
 		},
 		Host:   admin.KVHost{Bytes: 1 << 30},
-		NVMe:   admin.KVNVMe{Up: true, Blocks: 12, Bytes: 13, Size: 14, Disk: 15, Free: 16, WrittenToday: 17, Evicted: 18, Corrupt: 19, ReadRate: 20, WriteRate: 21},
+		NVMe:   admin.KVNVMe{Up: true, State: admin.NVMeUp, Blocks: 12, Bytes: 13, Size: 14, Disk: 15, Free: 16, WrittenToday: 17, Evicted: 18, Corrupt: 19, ReadRate: 20, WriteRate: 21},
 		Tokens: admin.KVTokens{Device: 22, Host: 23, NVMe: 24, Computed: 25},
 	}
 	k := &t.Kernel
@@ -45,6 +45,7 @@ ieg_kv_tier_bytes{tier="nvme"} 13
 ieg_kv_tier_size_bytes{tier="nvme"} 14
 ieg_kv_tier_blocks{tier="host"} 26
 ieg_kv_nvme_up 1
+ieg_kv_nvme_down 0
 ieg_kv_nvme_disk_bytes{state="free"} 16
 ieg_kv_nvme_written_today_bytes 17
 ieg_kv_nvme_bytes_per_second{direction="write"} 21

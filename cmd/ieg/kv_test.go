@@ -180,9 +180,10 @@ func TestTierRows(t *testing.T) {
 	var k admin.KVTiers
 	if err := json.Unmarshal([]byte(`{
 		"engines":[{"info":{"cells":1000,"model":{"name":"m"},"kv_bytes_per_token":128},"state":"ready","cells_used":250,"cells_idle":500,"kv_save_bytes_per_s":3e9,"kv_load_bytes_per_s":4e9},
-			{"info":{"cells":10,"model":{"name":"r"},"kv_note":"recurrent"},"state":"ready"}],
+			{"info":{"cells":10,"model":{"name":"r"},"kv_note":"recurrent"},"state":"ready"},
+			{"info":{"cells":10,"model":{"name":"e","embedding":true},"kv_note":"the model keeps no KV"},"state":"ready"}],
 		"host":{"bytes":1000000,"notes":["not locked: raise memlock"]},
-		"nvme":{"up":true,"folder":"/d/kv","encrypted":true,"blocks":1,"bytes":500,"size_bytes":1000,"disk_free_bytes":2000,"written_today_bytes":3000,"evicted":2,"write_bytes_per_s":1e9,"why":"the day's budget is spent"},
+		"nvme":{"up":true,"state":"up","folder":"/d/kv","encrypted":true,"blocks":1,"bytes":500,"size_bytes":1000,"disk_free_bytes":2000,"written_today_bytes":3000,"evicted":2,"write_bytes_per_s":1e9,"why":"the day's budget is spent"},
 		"prompt_tokens":{"device":50,"host":25,"nvme":0,"computed":25},
 		"kernel":{"host_pages":100,"host_pages_free":50,"host_page_bytes":10000,"host_blocks":7,"leases":[0,0,1],"moves":1,"moves_queued":4,
 			"counts":{"saves":1,"saved_bytes":9000,"loads":2,"loaded_bytes":8000,"fetches_late":3,"diverged_tokens":6,"corrupt":1,"longest_copy_ns":1500000}}}`), &k); err != nil {
@@ -193,6 +194,7 @@ func TestTierRows(t *testing.T) {
 	want := `TIER    MODEL  FILL                           NOTE
 device  m      750 of 1000 tokens  █████████  250 in use, 500 kept
 device  r      0 of 10 tokens                 0 in use, 0 kept; stays on the device: recurrent
+device  e      –                              an embedding model: it keeps no KV
 host           500 kB of 1.00 MB   ██████     7 blocks, 1 pin
 nvme           500 B of 1.00 kB    ██████     1 block; 2.00 kB of the disk free; 3.00 kB written within a day; encrypted; the day's budget is spent
   host: not locked: raise memlock
@@ -220,8 +222,8 @@ under way      1 move, 4 more wait
 	if got := kvLine(&k); got != line {
 		t.Errorf("%q, want %q", got, line)
 	}
-	k.NVMe = admin.KVNVMe{Folder: "/d/kv", Why: "the tier is down: no space left"}
-	if got, want := kvLine(&k), "host 500 kB of 1.00 MB, nvme off: the tier is down: no space left; 25 tokens brought back"; got != want {
+	k.NVMe = admin.KVNVMe{Folder: "/d/kv", State: admin.NVMeDown, Why: "no space left"}
+	if got, want := kvLine(&k), "host 500 kB of 1.00 MB, nvme down: no space left (it is tried again by itself); 25 tokens brought back"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	k = admin.KVTiers{Host: admin.KVHost{Off: "kv.host is 0"}}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,8 +53,8 @@ func (a *app) kvTreeCmd() *cobra.Command {
 		Long: `List the prefixes that host memory and the data folder hold, the hottest first: a
 row for each block where texts part or end. DEPTH is where it ends, in tokens;
 TOKENS and SIZE are what hangs on it, since texts parted last; HEAT is its number of
-recent uses. MODEL is empty for KV of requests with a cache_salt, and for that of
-models that aren't loaded.`,
+recent uses. MODEL is – where it is not known: for models that aren't loaded, and for
+a cache_salt that no request had since the node was started.`,
 		Example: "  ieg kv tree\n  ieg kv tree -n 100 --json | jq '.[] | select(.pinned)'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if n < 1 || n > admin.KVTreeRowsMax {
@@ -79,7 +81,7 @@ models that aren't loaded.`,
 func treeRows(list []admin.KVPrefix) [][]string {
 	rows := [][]string{{"HASH", "DEPTH", "TOKENS", "SIZE", "HEAT", "AGE", "TIERS", "PINNED", "MODEL"}}
 	for _, p := range list {
-		pinned, more := "", ""
+		pinned, more, model := "", "", cmp.Or(p.Model, "–")
 		if p.Pinned {
 			pinned = "pinned"
 		}
@@ -87,7 +89,7 @@ func treeRows(list []admin.KVPrefix) [][]string {
 			more = "+"
 		}
 		rows = append(rows, []string{p.Hash.String()[:ShortHashDigits], strconv.Itoa(int(p.Depth)), strconv.FormatInt(p.Tokens, 10) + more, size(p.Bytes) + more,
-			fmt.Sprintf("%.2f", p.Heat), ageOf(p.Age), strings.Join(p.Tiers, ","), pinned, p.Model})
+			fmt.Sprintf("%.2f", p.Heat), ageOf(p.Age), strings.Join(p.Tiers, ","), pinned, model})
 	}
 	return rows
 }
@@ -200,23 +202,50 @@ func (a *app) kvFlushCmd() *cobra.Command {
 	var f admin.KVFlush
 	c := a.client(&cobra.Command{
 		Use: "flush", Short: "Wait until what was computed is saved", Args: cobra.NoArgs,
-		Long:    "Wait until all KV that can be saved lies in host memory, and in the data folder\nwhere that tier is up. The node saves by itself; this only waits, for example\nbefore a host is switched off.",
+		Long:    "Wait until all KV that can be saved lies in host memory, and in the data folder\ntoo. The node saves by itself; this only waits, for example before a host is\nswitched off. Ends with code 1, and says what and why, if something is not in\nthe data folder then.",
 		Example: "  ieg kv flush\n  ieg kv flush --timeout 5m",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.Within <= 0 || f.Within > admin.KVFlushMax {
 				return usagef("--timeout is %v; up to %v are possible", f.Within, admin.KVFlushMax)
 			}
 			got, err := a.dial().FlushKV(c.Context(), f)
-			if err != nil || a.json {
-				return a.jsonOr(got, err)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(a.out, "flushed in %s: %s to host memory, %s to nvme\n", span(got.Took), size(got.Saved), size(got.Stored))
-			if got.Note != "" {
-				fmt.Fprintln(a.out, got.Note)
-			}
-			return nil
+			return a.flushed(&got)
 		},
 	})
 	c.Flags().DurationVar(&f.Within, "timeout", time.Minute, "longest wait")
 	return c
+}
+
+// flushed prints what a flush did; it fails if something is not on the disk.
+func (a *app) flushed(f *admin.KVFlushed) error {
+	if a.json {
+		err := a.printJSON(f)
+		if err == nil && !f.Done() {
+			err = &exitError{code: exitFailed}
+		}
+		return err
+	}
+	fmt.Fprintf(a.out, "flushed in %s: %s to host memory, %s to nvme\n", span(f.Took), size(f.Saved), size(f.Stored))
+	if !f.Done() {
+		return errors.New(notFlushed(f))
+	}
+	if f.Note != "" {
+		fmt.Fprintf(a.out, "nothing is left to be written; %s\n", f.Note)
+	}
+	return nil
+}
+
+// notFlushed says what is not on the disk, and why.
+func notFlushed(f *admin.KVFlushed) string {
+	var what []string
+	if f.Left > 0 {
+		what = append(what, fmt.Sprintf("%s (%s) of host memory", count(int64(f.Left), "block"), size(f.LeftBytes)))
+	}
+	if f.HostFull {
+		what = append(what, "what the devices hold and host memory has no room for")
+	}
+	return "not on the disk: " + strings.Join(what, ", and ") + ": " + f.Note
 }

@@ -37,12 +37,19 @@ func printKV(w io.Writer, t *admin.KVTiers) {
 	_ = table(w, rows)
 }
 
+// triedAgain tells a tier that is down from one that is off.
+const triedAgain = "it is tried again by itself"
+
 func tierRows(t *admin.KVTiers) [][]string {
 	rows := [][]string{{"TIER", "MODEL", "FILL", "", "NOTE"}}
 	add := func(tier, of string, part, whole float64, fill, note string) {
 		rows = append(rows, []string{tier, of, fill, bar(part, whole, KVBarCells), note})
 	}
 	for _, e := range t.Engines {
+		if m := &e.Info.Model; m.Embedding && !m.Generative && e.Info.KVToken == 0 {
+			add("device", m.Name, 0, 0, "–", "an embedding model: it keeps no KV")
+			continue
+		}
 		note := fmt.Sprintf("%d in use, %d kept", e.CellsUsed, e.CellsIdle)
 		if leave := leaves(e.Info.KVToken, e.Info.KVNote); e.State == ieg.EngineUp && e.Info.KVToken == 0 {
 			note += "; " + leave
@@ -57,11 +64,11 @@ func tierRows(t *admin.KVTiers) [][]string {
 		add("host", "", float64(used), float64(t.Host.Bytes), size(used)+" of "+size(t.Host.Bytes), count(int64(k.Blocks), "block")+", "+count(int64(k.Leases[2]), "pin"))
 	}
 	n := &t.NVMe
-	switch {
-	case n.Folder == "":
-		add("nvme", "", 0, 0, "off", n.Why)
-	case !n.Up:
-		add("nvme", "", 0, 0, "down", n.Why)
+	switch n.State {
+	case admin.NVMeOff, admin.NVMeOpening:
+		add("nvme", "", 0, 0, n.State, n.Why)
+	case admin.NVMeDown:
+		add("nvme", "", 0, 0, n.State, n.Why+"; "+triedAgain)
 	default:
 		note := fmt.Sprintf("%s; %s of the disk free; %s written within a day", count(int64(n.Blocks), "block"), size(n.Free), size(n.WrittenToday))
 		if n.Encrypted {
@@ -180,7 +187,10 @@ func kvLine(t *admin.KVTiers) string {
 			line += " (" + n.Why + ")"
 		}
 	} else {
-		line += ", nvme off: " + n.Why
+		line += ", nvme " + n.State + ": " + n.Why
+		if n.State == admin.NVMeDown {
+			line += " (" + triedAgain + ")"
+		}
 	}
 	below := t.Tokens.Host + t.Tokens.NVMe
 	if slices.ContainsFunc(t.Engines, func(e ieg.EngineStatus) bool { return e.Info.KVToken > 0 }) && below > 0 {

@@ -41,18 +41,21 @@ type tiers struct {
 // are wanted and can be had: serving goes on without.
 func openTiers(e *config.Effective, memory devices.Memory, log *slog.Logger) (*tiers, error) {
 	t := &tiers{log: log}
-	size := hostBytes(e.KV.Host, memory)
-	if size == 0 {
-		t.note("KV stays on the devices", "reason", "kv.host is 0, or there is too little memory")
-		return t, nil
-	}
 	key, err := readKey(e.KV.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	t.arena, err = arena.New(arena.Config{Bytes: size, PageBytes: ArenaPage, Lock: e.KV.Lock, Huge: e.KV.HugePages})
+	room := hostBytes(e.KV.Host, memory)
+	if room == 0 {
+		t.note("KV stays on the devices", "reason", "kv.host is 0, or there is too little memory")
+		return t, nil
+	}
+	if memory.Total > 0 && room > memory.Total {
+		return nil, badSetting("kv.host", "is %s, and this host has %s of memory; choose less by --kv-host, or 0 for none", size(room), size(memory.Total))
+	}
+	t.arena, err = arena.New(arena.Config{Bytes: room, PageBytes: ArenaPage, Lock: e.KV.Lock, Huge: e.KV.HugePages})
 	if err != nil {
-		return nil, fmt.Errorf("memory for KV: %w; choose another size by --kv-host, or 0", err)
+		return nil, badSetting("kv.host", "%v; choose another size by --kv-host, or 0 for none", err)
 	}
 	for _, n := range t.arena.Notes() {
 		t.note("arena", "note", n)
@@ -180,6 +183,11 @@ func policyOf(e *config.Effective) kv.Policy {
 	return kv.ByValue
 }
 
+// badSetting is a setting that doesn't fit this host.
+func badSetting(field, format string, args ...any) error {
+	return &config.Error{Field: field, Text: fmt.Sprintf(format, args...)}
+}
+
 // readKey reads the key of the NVMe tier: 32 bytes, or their 64 digits.
 func readKey(file string) ([]byte, error) {
 	if file == "" {
@@ -187,14 +195,14 @@ func readKey(file string) ([]byte, error) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("key for KV: %w", err)
+		return nil, badSetting("kv.key_file", "%v; name a file by --kv-key-file that holds 32 bytes, or 64 hexadecimal digits; make one by: openssl rand -hex 32", err)
 	}
 	if len(b) == 32 {
 		return b, nil
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(b)))
 	if err != nil || len(key) != 32 {
-		return nil, fmt.Errorf("key for KV: %s holds neither 32 bytes nor 64 hexadecimal digits; make one by: openssl rand -hex 32", file)
+		return nil, badSetting("kv.key_file", "%s holds neither 32 bytes nor 64 hexadecimal digits; make one by: openssl rand -hex 32", file)
 	}
 	return key, nil
 }

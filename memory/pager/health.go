@@ -3,6 +3,7 @@ package pager
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ieg"
@@ -15,6 +16,7 @@ type health struct {
 	store *handle // nil: down
 	up    bool    // all that it holds is known, and it may be written
 	why   string  // when not up
+	down  bool    // it can't be used and is tried again; else, when not up, it is on its way
 	told  string  // what State was told: "", "up" or "down"
 	lost  chan struct{}
 
@@ -70,7 +72,25 @@ func (p *Pager) release(h *handle) {
 func (p *Pager) why() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.health.why
+	return p.health.says()
+}
+
+// says is why, for who asks for a move.
+func (s *health) says() string {
+	if s.down {
+		return "the tier is down: " + s.why
+	}
+	return s.why
+}
+
+// reason is an error without the words that the tier can't be used: that it is
+// down says as much.
+func reason(err error) string {
+	text, unusable := err.Error(), tier.ErrUnusable.Error()+": "
+	for strings.HasPrefix(text, unusable) {
+		text = strings.TrimPrefix(text, unusable)
+	}
+	return text
 }
 
 // lose ends the use of a store after an error that says that it can't be used;
@@ -103,13 +123,13 @@ func (p *Pager) part(h *handle) {
 
 // down says that there is no store; p.mu is held.
 func (p *Pager) down(err error) {
-	p.health.why = "the tier is down: " + err.Error()
-	p.failQueued(p.health.why)
+	p.health.down, p.health.why = true, reason(err)
+	p.failQueued(p.health.says())
 	p.budget.rouse()
 	if p.health.told != "down" {
 		p.health.told = "down"
-		p.cfg.Log.Warn("the NVMe tier of KV can't be used; it is tried again", "why", err)
-		p.notify(notice{state: true, why: p.health.why})
+		p.cfg.Log.Warn("the NVMe tier of KV can't be used; it is tried again", "why", p.health.why)
+		p.notify(notice{state: true, why: p.health.says()})
 	}
 }
 
@@ -147,7 +167,7 @@ func (p *Pager) serve(store tier.Store) {
 	default:
 	}
 	p.known.reset(p)
-	p.health.store, p.health.why = h, "the tier is being read"
+	p.health.store, p.health.down, p.health.why = h, false, "the tier is being read"
 	p.health.doomed = map[ieg.BlockHash]struct{}{}
 	p.health.fullUntil, p.health.fullPause = 0, 0
 	p.mu.Unlock()

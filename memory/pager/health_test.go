@@ -174,6 +174,9 @@ func TestUnusableAndBack(t *testing.T) {
 			t.Error("dropped while down")
 		}
 		time.Sleep(10 * time.Minute)
+		if st := w.p.Status(); st.Up || !st.Down || st.Why != "no such device" {
+			t.Errorf("down: %+v", st)
+		}
 		w.mu.Lock()
 		if n := w.opens - opens; n < 10 || n > 20 {
 			t.Errorf("%d attempts in ten minutes", n)
@@ -182,6 +185,9 @@ func TestUnusableAndBack(t *testing.T) {
 		w.mu.Unlock()
 		w.fault.Set(tiertest.Faults{})
 		w.ready(2)
+		if st := w.p.Status(); !st.Up || st.Down || st.Why != "" {
+			t.Errorf("up again: %+v", st)
+		}
 		if got := fmt.Sprint(w.states); got != "[true false false true true false]" {
 			t.Errorf("states %s", got)
 		}

@@ -114,7 +114,7 @@ func (p *Pager) refusal(kind ieg.MoveKind) string {
 	case p.closing:
 		return "the tier is being closed"
 	case p.health.store == nil, kind == ieg.MoveStore && !p.health.up:
-		return p.health.why
+		return p.health.says()
 	case p.flight > p.cfg.Depth:
 		return "too many moves are waiting"
 	}

@@ -8,8 +8,11 @@ import (
 
 // Status is how a Pager is doing. Counts are since New.
 type Status struct {
-	Up  bool
-	Why string // when not up, or when nothing is stored because it is full
+	Up bool
+	// Down tells that it can't be used and is tried again. When neither up nor
+	// down it is on its way.
+	Down bool
+	Why  string // when not up, or when nothing is stored because it is full
 
 	Blocks int
 	Tokens int64
@@ -104,7 +107,7 @@ func (p *Pager) Status() Status {
 	defer p.mu.Unlock()
 	now := p.cfg.Now()
 	c := &p.count
-	st.Up, st.Why = p.health.up, p.health.why
+	st.Up, st.Down, st.Why = p.health.up, p.health.down, p.health.why
 	if st.Up {
 		st.Why = p.health.full(now)
 	}

@@ -136,7 +136,7 @@ func (o OpenAI) Submit(req *ieg.Request, sink openai.Sink) (openai.Handle, error
 
 // find adds what the NVMe tier holds of the prompt.
 func (n *Node) find(req *ieg.Request) {
-	if n.cfg.Find == nil || req.Kind != ieg.Generate {
+	if n.cfg.Arena == nil || req.Kind != ieg.Generate {
 		return
 	}
 	n.mu.Lock()
@@ -146,7 +146,11 @@ func (n *Node) find(req *ieg.Request) {
 		info = m.info
 	}
 	n.mu.Unlock()
-	if info.KVToken > 0 {
+	if info.KVToken == 0 {
+		return
+	}
+	n.meet(info.KVName, req.Tenant)
+	if n.cfg.Find != nil {
 		req.Stored = n.cfg.Find(&info, req.Tenant, req.Prompt)
 	}
 }

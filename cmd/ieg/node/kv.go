@@ -48,17 +48,27 @@ func (k *KV) KVTiers() admin.KVTiers {
 	out := admin.KVTiers{
 		Engines: st.Engines, Kernel: st.KV, Tokens: admin.CountKV(&st),
 		Host: admin.KVHost{Off: k.cfg.HostOff, Bytes: k.cfg.HostBytes, Notes: k.cfg.HostNotes},
-		NVMe: admin.KVNVMe{Why: k.cfg.NVMeOff, Folder: k.cfg.Folder, Encrypted: k.cfg.Encrypted},
+		NVMe: admin.KVNVMe{State: admin.NVMeOff, Why: k.cfg.NVMeOff, Folder: k.cfg.Folder, Encrypted: k.cfg.Encrypted},
 	}
 	if k.cfg.Pager == nil {
 		return out
 	}
 	p, v := k.cfg.Pager.Status(), &out.NVMe
-	v.Up, v.Why = p.Up, p.Why
+	v.Up, v.State, v.Why = p.Up, stateOf(&p), p.Why
 	v.Blocks, v.Tokens, v.Bytes, v.Size, v.Disk, v.Free, v.WrittenToday = p.Blocks, p.Tokens, p.Bytes, p.Size, p.Disk, p.Free, p.WrittenToday
 	v.Evicted, v.Refused, v.Corrupt, v.Broken = p.Evicted, p.Refused, p.Corrupt, p.Broken
 	v.ReadRate, v.WriteRate, v.InFlight = p.ReadRate, p.WriteRate, p.InFlight
 	return out
+}
+
+func stateOf(p *pager.Status) string {
+	switch {
+	case p.Up:
+		return admin.NVMeUp
+	case p.Down:
+		return admin.NVMeDown
+	}
+	return admin.NVMeOpening
 }
 
 // there fails where there is nothing below the devices.
@@ -208,26 +218,74 @@ func (k *KV) FlushKV(ctx context.Context, f admin.KVFlush) (out admin.KVFlushed,
 	defer cancel()
 	began := time.Now()
 	var first, last ieg.KVCounts
+	var nv admin.KVNVMe
+	var rest admin.KVFlushed // own: a look may end after this call
 	done := false
-	look := func(m *kernel.Machine) { done, last = m.Flushed(), m.Status().KV.Counts }
+	// One look: what is computed between two would seem to be left.
+	look := func(m *kernel.Machine) {
+		st := m.Status().KV
+		last, done = st.Counts, m.Flushed()
+		if coming := nv.State == admin.NVMeOpening || nv.Up && !st.NVMe; done {
+			left(m, &rest)
+			done = !coming || rest.Done()
+		}
+	}
 	tick := time.NewTicker(FlushPollEvery)
 	defer tick.Stop()
 	for n := 0; !done; n++ {
-		if err := k.inspect(ctx, look); err != nil && ctx.Err() == nil {
+		nv = k.KVTiers().NVMe
+		err := k.inspect(ctx, look)
+		if err != nil && ctx.Err() == nil {
 			return out, err
 		}
-		if n == 0 {
+		if err == nil && n == 0 {
 			first = last
 		}
 		select {
 		case <-ctx.Done():
-			return out, fmt.Errorf("%w: KV is still being saved after %v", ieg.ErrDeadline, time.Since(began).Round(time.Millisecond))
 		case <-tick.C:
 		}
+		if ctx.Err() != nil && (err != nil || !done) {
+			return out, fmt.Errorf("%w: KV is still being saved after %v", ieg.ErrDeadline, time.Since(began).Round(time.Millisecond))
+		}
 	}
+	out = rest
 	out.Saved, out.Stored, out.Took = last.SavedBytes-first.SavedBytes, last.StoredBytes-first.StoredBytes, time.Since(began)
-	if nv := k.KVTiers().NVMe; !nv.Up {
-		out.Note = "in host memory only: " + nv.Why
-	}
+	out.Note = flushNote(&out, &nv)
 	return out, nil
+}
+
+// left counts what did not get to the disk.
+func left(m *kernel.Machine, out *admin.KVFlushed) {
+	s := m.Snapshot()
+	out.Left, out.LeftBytes, out.HostFull = 0, 0, false
+	for i := range s.Engines {
+		out.HostFull = out.HostFull || s.Engines[i].SaveBlocked
+	}
+	if s.KV.Host == nil {
+		return
+	}
+	for i := range s.KV.Host.Blocks {
+		if b := &s.KV.Host.Blocks[i]; len(b.Block.Tokens) > 0 && b.State == kv.HostResident && !b.Disk && !b.Dropped {
+			out.Left++
+			out.LeftBytes += b.Block.Bytes
+		}
+	}
+}
+
+// flushNote says why something is left, or will be.
+func flushNote(out *admin.KVFlushed, nv *admin.KVNVMe) string {
+	switch {
+	case nv.State == admin.NVMeOff:
+		return "the tier nvme is off: " + nv.Why
+	case nv.State == admin.NVMeDown:
+		return "the tier nvme is down and is tried again: " + nv.Why
+	case !nv.Up || out.Left > 0 && nv.Why != "":
+		return nv.Why
+	case out.Left > 0:
+		return "the tier nvme refused it: it had no room, or a bound of writing was reached"
+	case out.HostFull:
+		return "raise kv.host, or end what is running"
+	}
+	return ""
 }

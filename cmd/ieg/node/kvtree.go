@@ -35,10 +35,7 @@ func (k *KV) KVTree(ctx context.Context, n int) ([]admin.KVPrefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[ieg.BlockHash]string{}
-	for _, info := range k.n.kinds() {
-		names[kv.Root(info.KVName, "")] = info.Model.Name
-	}
+	names := k.n.rootNames()
 	a := newArenaTree(l)
 	rows := a.rows(now, names)
 	if k.cfg.Pager != nil {

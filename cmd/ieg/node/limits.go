@@ -18,6 +18,9 @@ const (
 	InspectWait = 5 * time.Second
 	// FlushPollEvery is the time between two looks of a flush.
 	FlushPollEvery = 20 * time.Millisecond
+	// SaltedMax bounds the roots of texts with a cache_salt that are known by
+	// their model.
+	SaltedMax = 4096
 	// OverheadBytes is the room that a model is charged beside its weights
 	// and KV until it has told its true size.
 	OverheadBytes = 128 << 20

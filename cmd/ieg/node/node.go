@@ -75,6 +75,9 @@ type Node struct {
 	deaths []admin.Death // newest first
 	wake   chan struct{} // closed and replaced when the table changes
 	probed chan struct{} // closed when all devices are known
+	// salted are roots of texts with a cache_salt, as requests came, with the
+	// kind of KV. A root alone doesn't tell whose it is.
+	salted map[ieg.BlockHash]string
 }
 
 // model is one row of the table.
@@ -106,7 +109,7 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, log: cfg.Log, wake: make(chan struct{}), devs: cfg.Devices, probed: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.Log, wake: make(chan struct{}), devs: cfg.Devices, probed: make(chan struct{}), salted: map[ieg.BlockHash]string{}}
 	loop, err := run.New(run.Config{Kernel: cfg.Kernel, Starter: starter{n}, Observers: cfg.Observers, Before: cfg.Before, Mover: cfg.Mover})
 	if err != nil {
 		return nil, err
