@@ -38,12 +38,17 @@ func (p Place) Read(off int64, b []byte) {
 // Digest continues a digest over n bytes from off on.
 func (p Place) Digest(sum uint64, off, n int64) uint64 {
 	for n > 0 {
-		b := p.at(off)
-		b = b[:min(int64(len(b)), n)]
+		b := p.Span(off, n)
 		sum = p.Arena.Digest(sum, b)
 		off, n = off+int64(len(b)), n-int64(len(b))
 	}
 	return sum
+}
+
+// Span is the memory of the n bytes from off on, as far as it lies in one page.
+func (p Place) Span(off, n int64) []byte {
+	b := p.at(off)
+	return b[:min(int64(len(b)), n)]
 }
 
 // at is the rest of the page that holds the byte at off.

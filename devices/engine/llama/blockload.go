@@ -176,7 +176,7 @@ func (b *blocks) joinPiece(e *ieg.Extent, p piece, n, first int, sum uint64) uin
 		r := &b.shape.rows[i]
 		dst := b.dst[i][(int(e.Start)+p.first-first)*r.bytes:][:n*r.bytes]
 		for left := p.n * r.bytes; left > 0; {
-			s := b.span(e, at, left)
+			s := b.place(e).Span(int64(at), int64(left))
 			sum = b.arena.Digest(sum, s)
 			dst = dst[copy(dst, s):]
 			left, at = left-len(s), at+len(s)
@@ -187,7 +187,7 @@ func (b *blocks) joinPiece(e *ieg.Extent, p piece, n, first int, sum uint64) uin
 
 // unpackPiece decodes a piece and copies the rows of its first n tokens.
 func (b *blocks) unpackPiece(j *joiner, e *ieg.Extent, p piece, n, first int, sum uint64) uint64 {
-	kept := b.span(e, p.at, p.size)
+	kept := b.place(e).Span(int64(p.at), int64(p.size))
 	if len(kept) < p.size {
 		j.kept = sized(j.kept, p.size)
 		b.place(e).Read(int64(p.at), j.kept)

@@ -87,7 +87,7 @@ func (l *loading) build(r *Runner, s shape) error {
 		l.info.KVNote = "the model keeps no KV by token"
 	}
 	if r.slots.blocks = b; b != nil && l.tiers() {
-		b.arena = l.spec.Arena
+		b.info, b.arena = &r.info, l.spec.Arena
 		l.info.KVToken, l.info.KVINT8 = int64(b.shape.token), b.int8
 		l.info.KVName = l.kvName(b)
 	}

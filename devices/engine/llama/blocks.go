@@ -1,7 +1,6 @@
 package llama
 
 import (
-	"fmt"
 	"time"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
@@ -21,6 +20,7 @@ import (
 // whole state is joined from the pieces, and imported.
 type blocks struct {
 	s      *slots
+	info   *ieg.EngineInfo
 	arena  engine.Arena
 	shape  *blockShape
 	form   *stateForm
@@ -48,60 +48,11 @@ type blocks struct {
 	join   [joiners]joiner
 }
 
-// check refuses what a Save or Load can't be.
-func (b *blocks) check(op *ieg.KVOp) error {
-	slot := op.From
-	if op.Kind == ieg.KVLoad {
-		slot = op.To
-	}
-	if !b.s.valid(slot) || op.Start < 0 || op.N <= 0 || op.N > b.s.c.shape.slotTokens-op.Start || len(op.Extents) == 0 {
-		return fmt.Errorf("%d tokens from %d of slot %d in %d extents", op.N, op.Start, slot, len(op.Extents))
-	}
-	next := op.Extents[0].Start
-	for i := range op.Extents {
-		e := &op.Extents[i]
-		if e.Start != next || e.Start%ieg.BlockTokens != 0 || e.N < 1 || e.N > ieg.BlockTokens {
-			return fmt.Errorf("extent %d has %d tokens from %d, where the one before ends at %d", i, e.N, e.Start, next)
-		}
-		next += e.N
-		if err := b.checkPages(e); err != nil {
-			return fmt.Errorf("extent %d: %w", i, err)
-		}
-	}
-	first, last := &op.Extents[0], &op.Extents[len(op.Extents)-1]
-	start, end, held := op.Start, op.Start+op.N, b.s.tokens[slot]
-	ok := start == first.Start && held >= start && end > last.Start && end <= next
-	if op.Kind == ieg.KVSave {
-		rel := start - first.Start
-		ok = len(op.Extents) == 1 && held >= end && rel >= 0 && rel%ieg.PieceTokens == 0 && end <= next && (end == next || (rel+op.N)%ieg.PieceTokens == 0)
-	}
-	if !ok {
-		return fmt.Errorf("tokens [%d, %d) of slot %d, which holds %d, and extents of tokens [%d, %d)", start, end, slot, held, first.Start, next)
-	}
-	return nil
-}
-
-func (b *blocks) checkPages(e *ieg.Extent) error {
-	if e.Codec != ieg.CodecRaw && (e.Codec != ieg.CodecINT8 || !b.int8) {
-		return fmt.Errorf("%w: codec %d for this engine's KV", ieg.ErrUnsupported, e.Codec)
-	}
-	want, page := engine.BlockBytes(b.arena, e.Codec, int64(b.shape.token), e.N), int64(b.arena.PageBytes())
-	if e.Bytes != want || int64(len(e.Pages)) != (want+page-1)/page {
-		return fmt.Errorf("%d bytes in %d pages of %d bytes; %d tokens take %d bytes", e.Bytes, len(e.Pages), page, e.N, want)
-	}
-	for _, p := range e.Pages {
-		if int64(p) >= int64(b.arena.Pages()) {
-			return fmt.Errorf("page %d of %d", p, b.arena.Pages())
-		}
-	}
-	return nil
-}
-
 // do makes a Save or Load and reports it in done, whose Op is set. An error
 // leaves the slot as the report says: a bad extent leaves it empty.
 func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
 	started := time.Now()
-	err := b.check(op)
+	err := engine.CheckCopy(op, b.info, b.arena, b.held)
 	if err == nil {
 		_ = yz.Synchronize(b.s.c.ctx)
 		if op.Kind == ieg.KVSave {
@@ -113,6 +64,8 @@ func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
 	done.Took = time.Since(started)
 	return err
 }
+
+func (b *blocks) held(slot ieg.Slot) int32 { return b.s.tokens[slot] }
 
 // source is where rows of a slot's tokens come from.
 type source struct {
@@ -208,7 +161,7 @@ func (b *blocks) savePiece(src *source, e *ieg.Extent, p piece, sum uint64) (uin
 	for i := range b.shape.rows {
 		r := &b.shape.rows[i]
 		for done, all := 0, p.n*r.bytes; done < all; {
-			dst := b.span(e, at, all-done)
+			dst := b.place(e).Span(int64(at), int64(all-done))
 			if err := b.read(src, r, int(e.Start)+p.first, done, dst); err != nil {
 				return 0, err
 			}
@@ -229,7 +182,7 @@ func (b *blocks) packPiece(src *source, e *ieg.Extent, p piece, sum uint64) (uin
 			return 0, err
 		}
 	}
-	if dst := b.span(e, p.at, p.size); len(dst) == p.size {
+	if dst := b.place(e).Span(int64(p.at), int64(p.size)); len(dst) == p.size {
 		b.arena.Encode(e.Codec, b.kvType, dst, j.raw)
 		return b.arena.Digest(sum, dst), nil
 	}
@@ -241,14 +194,6 @@ func (b *blocks) packPiece(src *source, e *ieg.Extent, p piece, sum uint64) (uin
 
 func (b *blocks) place(e *ieg.Extent) engine.Place {
 	return engine.Place{Arena: b.arena, Pages: e.Pages}
-}
-
-// span is the memory of bytes [at, at+n) of an extent, as far as it lies in
-// one page.
-func (b *blocks) span(e *ieg.Extent, at, n int) []byte {
-	size := b.arena.PageBytes()
-	off := at % size
-	return b.arena.Page(e.Pages[at/size])[off:min(off+n, size)]
 }
 
 // sized is a buffer of n bytes, buf if it is large enough.
