@@ -117,7 +117,7 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	}
 	b := both{}
 	if b.ours, err = newTalks(ctx, c, k.form, kvClients, seed); err == nil {
-		err = b.ours.run(ctx, k.form.turns, k.form.count, oursBy(c))
+		err = b.ours.all(ctx, oursBy(c))
 	}
 	our.Stop()
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 		return err
 	}
 	b.theirs = b.ours.again()
-	err = b.theirs.run(ctx, k.form.turns, k.form.count, theirsBy(d))
+	err = b.theirs.all(ctx, theirsBy(d))
 	their.Stop()
 	if err != nil {
 		return fmt.Errorf("llama-server: %w", err)

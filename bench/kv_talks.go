@@ -129,6 +129,15 @@ func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 	return nil
 }
 
+// all takes all turns of all conversations. The first one, which computes whole
+// prompts, ends before the others begin: these are measured by themselves.
+func (t *talks) all(ctx context.Context, ask asker) error {
+	if err := t.run(ctx, 1, t.form.count, ask); err != nil {
+		return err
+	}
+	return t.run(ctx, t.form.turns-1, t.form.count, ask)
+}
+
 // turn says the next new tokens and takes in the answer, by who holds mu.
 func (k *talk) turn(ctx context.Context, f talkForm, ask asker) *load.Trace {
 	if k.used+f.fresh > len(k.fresh) {

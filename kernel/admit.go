@@ -131,6 +131,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 	}
 	e.batch.Ops = ops
 	m.account(s, g.Cached, b)
+	cached := g.Cached
 	if !m.tiered(e, s) {
 		e.pool.SetRoot(g.Slot, ieg.BlockHash{}) // what it held before is over
 		m.unkeep(e, g.Slot)
@@ -146,11 +147,11 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 		m.keep(e, g.Slot, p.Blocks)
 		m.kv.counts.Diverged += int64(p.Left())
 		if b.n > 0 {
-			m.take(e, s, g.Slot, b)
-			g.Cached = b.end()
+			s.rest, cached = *b, b.end()
+			g.Cached = b.start + m.carry(e, s, g.Slot)
 		}
 	}
-	m.enter(e, s, g)
+	m.enter(e, s, g, cached)
 	return true
 }
 
@@ -173,8 +174,9 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 	return full
 }
 
-// enter makes a sequence run in the row it was given.
-func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
+// enter makes a sequence run in the row it was given. It has, or is brought, so
+// many tokens from the cache.
+func (m *Machine) enter(e *engine, s *seq, g kv.Grant, cached int32) {
 	r := s.req
 	e.waiting.Remove(s.key)
 	m.forgetWaits(s)
@@ -185,11 +187,11 @@ func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	at, _ := slices.BinarySearchFunc(e.running, s, func(a, b *seq) int { return a.key.Compare(b.key) })
 	e.running = slices.Insert(e.running, at, s)
 	if !s.admitted {
-		s.admitted, s.cached = true, g.Cached
+		s.admitted, s.cached = true, cached
 		m.totals.PromptTokens += int64(len(r.spec.Prompt))
-		m.totals.CachedTokens += int64(g.Cached)
+		m.totals.CachedTokens += int64(cached)
 		if s.choice == 0 {
-			r.usage.Cached = g.Cached
+			r.usage.Cached = cached
 		}
 	}
 	if r.times.Admitted == 0 {

@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"ieg"
+	"ieg/kernel/cost"
 	"ieg/memory/kv"
 )
 
@@ -17,12 +19,11 @@ type fetching struct {
 	tokens int32
 }
 
-// brought is what a sequence takes from the arena with its row: tokens
-// [start, start+n), and at what price.
+// brought is what a sequence takes from the arena: tokens [start, start+n), and
+// at what price.
 type brought struct {
 	start, n int32
 	blocks   []*kv.Known
-	bytes    int64
 	lease    kv.LeaseID
 	seconds  float64 // to copy
 	saves    float64 // seconds to compute instead
@@ -73,7 +74,6 @@ func (m *Machine) bring(e *engine, s *seq, match kv.Match) (brought, kv.Match) {
 	for _, k := range p.Blocks {
 		if k.Start >= b.start && k.Start < b.end() {
 			b.blocks = append(b.blocks, k)
-			b.bytes += k.Bytes
 		}
 	}
 	b.seconds = e.loadRate.seconds(e.bytes(ieg.CodecRaw, b.n))
@@ -102,9 +102,75 @@ func (m *Machine) letGo(b *brought) {
 	}
 }
 
-// take adds to the batch the copy of what is brought for a sequence that was
-// given a row.
-func (m *Machine) take(e *engine, s *seq, slot ieg.Slot, b *brought) {
+// roomUp is the seconds of copies up for which a step has room: with streams in
+// it a share of its time, but CopyMax at least. In the unified layout cells
+// for all that is brought are there now, and may not be later.
+func (m *Machine) roomUp(e *engine) float64 {
+	var l cost.Step
+	for _, s := range e.running {
+		if s.decodes() {
+			l.Seqs++
+			l.KVTokens += int64(s.computed)
+		}
+	}
+	if l.Seqs == 0 || e.info.Layout == ieg.Unified {
+		return math.Inf(1)
+	}
+	step := e.profile.Speed().Step(l)
+	if s := e.firstPrompt(); s != nil && e.long(s) && e.due <= 0 {
+		step += m.compute(e, s.computed, e.piece(s)) // the streams wait anyhow
+	}
+	return max(CopyMax.Seconds(), LoadShare*step)
+}
+
+// carryOn brings more to the sequences that have a part of it.
+func (m *Machine) carryOn(e *engine) {
+	e.room, e.carried = m.roomUp(e), false
+	for _, s := range e.running {
+		if s.brings() {
+			n := m.carry(e, s, s.slot)
+			s.computed += n
+			e.ahead -= int64(n)
+		}
+	}
+}
+
+// carry adds the copy of the next part of what is brought for a sequence to the
+// batch, and tells how many tokens that are: as many whole blocks as the step
+// has room for, one at least if nothing else was brought with it.
+func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
+	rest, h := &s.rest, m.kv.host
+	k, part := 0, brought{start: rest.start}
+	for ; k < len(rest.blocks); k++ {
+		b := rest.blocks[k]
+		n := min(b.Start+b.N(), rest.end()) - rest.start
+		seconds := e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
+		if seconds > e.room && (k > 0 || e.carried) {
+			break
+		}
+		part.n, part.seconds = n, seconds
+	}
+	if k == 0 {
+		return 0
+	}
+	e.room, e.carried = e.room-part.seconds, true
+	part.blocks, part.lease = rest.blocks[:k], rest.lease
+	if k == len(rest.blocks) {
+		*rest = brought{}
+	} else {
+		// Each part is leased by itself: it may be over when the rest is given up.
+		part.lease = h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, part.blocks...)
+		rest.start, rest.n, rest.blocks = part.end(), rest.n-part.n, rest.blocks[k:]
+		whole := rest.lease
+		rest.lease = h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, rest.blocks...)
+		h.Release(whole)
+	}
+	m.copyUp(e, s, slot, &part)
+	return part.n
+}
+
+// copyUp adds the copy of a part to the batch.
+func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought) {
 	op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: b.start, N: b.n}
 	for _, k := range b.blocks {
 		op.Extents = append(op.Extents, k.Extent())

@@ -41,7 +41,7 @@ func (m *Machine) checkEngine(e *engine) error {
 	}
 	for i := range e.waiting.Len() {
 		s := e.seqs[e.waiting.At(i).Seq]
-		if s == nil || s.state != seqWaiting || s.slot != ieg.NoSlot || s.computed != 0 || s.inFlight {
+		if s == nil || s.state != seqWaiting || s.slot != ieg.NoSlot || s.computed != 0 || s.rest.n != 0 || s.inFlight {
 			return fmt.Errorf("waiting sequence %d is not waiting", e.waiting.At(i).Seq)
 		}
 		if i > 0 && e.waiting.At(i-1).Compare(e.waiting.At(i)) >= 0 {
@@ -93,7 +93,7 @@ func (m *Machine) checkEngine(e *engine) error {
 }
 
 // checkTiers proves the ledger below the device: each lease of a step belongs
-// to a copy in flight or to a block being saved, each one of a move to a move,
+// to a copy in flight, to the rest of one, or to a block being saved, each one of a move to a move,
 // and only sequences that wait want blocks.
 func (m *Machine) checkTiers() error {
 	t := &m.kv
@@ -118,6 +118,9 @@ func (m *Machine) checkTiers() error {
 		}
 		steps += len(saving)
 		for _, s := range e.running {
+			if s.rest.n > 0 {
+				steps++
+			}
 			if len(s.wants)+len(s.fetch.awaits) > 0 {
 				return fmt.Errorf("sequence %d runs and waits for blocks", s.id)
 			}

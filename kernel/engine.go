@@ -90,11 +90,15 @@ type engine struct {
 	// due is the device time that running streams are owed for the chunks
 	// that were computed without them; tiled: the step in flight is such a
 	// chunk.
-	due    time.Duration
-	tiled  bool
-	solo   bool  // its last step was an embedding that fits beside no decode
-	awaits int   // sequences that await a prefix, as of the last admission
-	owed   int32 // uncomputed known tokens of the running ones, while admitting
+	due   time.Duration
+	tiled bool
+	solo  bool // its last step was an embedding that fits beside no decode
+	// room is the seconds of copies up that the batch being made has room for;
+	// carried: it has some already.
+	room    float64
+	carried bool
+	awaits  int   // sequences that await a prefix, as of the last admission
+	owed    int32 // uncomputed known tokens of the running ones, while admitting
 	// blocked did not fit, and nothing was given up since.
 	blocked ieg.SeqID
 	// rent is what a cell of idle KV has cost so far, in seconds, if it was
@@ -131,7 +135,7 @@ func (e *engine) hasWork() bool {
 		return true
 	}
 	for _, s := range e.running {
-		if s.ready() {
+		if s.ready() || s.brings() {
 			return true
 		}
 	}
@@ -145,7 +149,7 @@ func (e *engine) top() sched.Key {
 		best = e.waiting.At(0)
 	}
 	for _, s := range e.running {
-		if s.ready() && s.key.Compare(best) < 0 {
+		if (s.ready() || s.brings()) && s.key.Compare(best) < 0 {
 			return s.key
 		}
 	}
@@ -303,6 +307,7 @@ func (m *Machine) engineLost(ev EngineLost) {
 	hit := slices.Clone(e.running)
 	e.running = e.running[:0]
 	for _, s := range hit {
+		m.letGo(&s.rest)
 		s.slot, s.inFlight = ieg.NoSlot, false
 		m.requeue(s, false)
 	}

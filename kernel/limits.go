@@ -40,8 +40,11 @@ const (
 	ReadRate, WriteRate = 2e-9, 3e-9
 	RateGain            = 0.2
 	RateBytes           = 64 << 10
-	// CopyMax bounds the copies down of a step with other work, IdleCopy those
-	// of a step without.
+	// LoadShare is the part of a step of streams that copies up may add to it.
+	LoadShare = 0.01
+	// CopyMax bounds the copies down of a step with other work, and is what
+	// copies up may take of it at least; IdleCopy bounds those down of a step
+	// without.
 	CopyMax  = 1500 * time.Microsecond
 	IdleCopy = 10 * time.Millisecond
 	// LongestFor is the time over which the longest copy is told.

@@ -76,13 +76,19 @@ type seq struct {
 	wants []*kv.Known
 	fetch fetching
 	from  [ieg.NumTiers]int32 // its cached tokens at its last admission, by tier
+	rest  brought             // what is still to be copied to its row
 }
 
 func (s *seq) generated() int32 { return int32(len(s.tokens) - len(s.req.spec.Prompt)) }
 func (s *seq) gap() int32       { return int32(len(s.tokens)) - s.computed }
 
 // ready tells whether the sequence may advance now.
-func (s *seq) ready() bool { return s.state == seqRunning && !s.req.paused && s.gap() > 0 }
+func (s *seq) ready() bool {
+	return s.state == seqRunning && !s.req.paused && s.gap() > 0 && s.rest.n == 0
+}
+
+// brings tells whether a part of its row is still to be copied.
+func (s *seq) brings() bool { return s.state == seqRunning && s.rest.n > 0 }
 
 func (m *Machine) arrive(spec *ieg.Request) {
 	m.totals.Requests++
@@ -243,6 +249,7 @@ func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
 
 // vacate gives up the sequence's row; its tokens stay there for their prefix.
 func (m *Machine) vacate(s *seq) {
+	m.letGo(&s.rest)
 	if s.slot != ieg.NoSlot {
 		e := s.req.engine
 		e.pool.Release(s.slot, m.now, e.rent)

@@ -49,7 +49,7 @@ func (m *Machine) pick(names []ieg.BlockHash) (blocks []*kv.Known, err error) {
 	return blocks, nil
 }
 
-// restoreWaits gives a sequence back what it wants and awaits.
+// restoreWaits gives a sequence back what it wants, awaits and is brought.
 func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
 	if n.wants, err = m.pick(s.Wants); err != nil {
 		return err
@@ -59,7 +59,11 @@ func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
 	}
 	n.from = s.From
 	n.fetch = fetching{until: s.Until, tried: s.Tried, tokens: s.Tokens}
-	n.fetch.awaits, err = m.pick(s.Awaits)
+	if n.fetch.awaits, err = m.pick(s.Awaits); err != nil || s.Rest == nil {
+		return err
+	}
+	n.rest = brought{start: s.Rest.Start, n: s.Rest.N, lease: s.Rest.Lease}
+	n.rest.blocks, err = m.pick(s.Rest.Blocks)
 	return err
 }
 

@@ -207,6 +207,15 @@ type SavedSeq struct {
 	Tried     int
 	Tokens    int32
 	From      [ieg.NumTiers]int32
+	// Rest is what is still to be copied to its row; nil: nothing.
+	Rest *SavedRest
+}
+
+// SavedRest are tokens [Start, Start+N) that are brought for a sequence.
+type SavedRest struct {
+	Start, N int32
+	Blocks   []ieg.BlockHash
+	Lease    kv.LeaseID
 }
 
 // Snapshot copies the machine. What never changes (prompts, tokens already
@@ -264,6 +273,13 @@ func (sv *saving) save() *SavedSaving {
 		return nil
 	}
 	return &SavedSaving{sv.k.Hash, sv.slot, sv.done, sv.lease}
+}
+
+func (b *brought) save() *SavedRest {
+	if b.n == 0 {
+		return nil
+	}
+	return &SavedRest{b.start, b.n, hashes(b.blocks), b.lease}
 }
 
 func (e *engine) save() SavedEngine {
@@ -324,7 +340,7 @@ func (r *request) save() SavedRequest {
 		s.Seqs[i] = SavedSeq{ID: q.id, Choice: q.choice, Key: q.key, State: uint8(q.state), Generated: q.tokens[len(r.spec.Prompt):],
 			Computed: q.computed, Slot: q.slot, InFlight: q.inFlight, Await: q.await, AwaitSeq: q.awaitSeq, AwaitN: q.awaitN,
 			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Admitted: q.admitted, Begun: q.begun, Decoding: q.decoding,
-			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens, From: q.from}
+			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens, From: q.from, Rest: q.rest.save()}
 	}
 	return s
 }

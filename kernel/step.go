@@ -101,6 +101,7 @@ func (m *Machine) compose(e *engine) {
 	f.copying = 0
 
 	m.collectRent(e)
+	m.carryOn(e)
 	m.admit(e)
 	m.ensureCells(e)
 	if s := e.alone(); s != nil {
@@ -416,7 +417,7 @@ func (m *Machine) clock(e *engine) {
 // every row has room.
 func (m *Machine) grant(e *engine) int32 {
 	g, d := m.cfg.GrantSteps, int32(len(e.batch.Work))
-	if d == 0 || e.awaits > 0 || g == 0 {
+	if d == 0 || e.awaits > 0 || g == 0 || slices.ContainsFunc(e.running, (*seq).brings) {
 		return 0
 	}
 	for i := range e.batch.Work {

@@ -175,6 +175,7 @@ func lost(err error) error {
 func (s *server) run(loader Loader, load LoadSpec) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	_ = hurry() // a user who may not has slower steps, on a busy host
 	runner, err := loader(s.ctx, load, s.progress())
 	if err != nil {
 		if sendErr := s.out.send(frameFailed, func(b []byte) []byte { return appendError(b, err) }); sendErr != nil {

@@ -158,6 +158,9 @@ func (r *redactor) tiers(s *kernel.Snapshot) {
 		for j := range s.Requests[i].Seqs {
 			all(s.Requests[i].Seqs[j].Wants)
 			all(s.Requests[i].Seqs[j].Awaits)
+			if rest := s.Requests[i].Seqs[j].Rest; rest != nil {
+				all(rest.Blocks)
+			}
 		}
 	}
 	for i := range s.Engines {

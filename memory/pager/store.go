@@ -11,6 +11,7 @@ import (
 
 // write is the one worker that does the stores.
 func (p *Pager) write() {
+	giveWay()
 	for {
 		p.pace()
 		jobs := p.next(&p.stores, batchBytes)
