@@ -46,24 +46,15 @@ func kvITL(ctx context.Context, e *Env) ([]report.Row, error) {
 		{Name: "kv-itl-p50", Unit: "×", Bound: 1.05, Better: report.Lower, Against: "the same"},
 		{Name: "kv-longest-copy", Unit: "ms", Bound: 2, Better: report.Lower, Against: "the clock: the longest operation of a step"},
 	}
-	w := watchCopies()
-	on, err := e.itlSide(ctx, "on", itlGuests, "--kv-host", "1GiB", "--kv-nvme", "4GiB")
-	if err != nil {
-		w.stop()
-		return rows, err
-	}
-	defer on.srv.Stop()
 	var p99, p50, longest, plain []float64
 	for round := range e.Rounds {
-		if round > 0 {
-			w = watchCopies()
-		}
-		a, err := on.round(ctx, uint64(round))
+		w := watchCopies()
+		a, err := e.itlSide(ctx, uint64(round), "on", itlGuests, "--kv-host", "1GiB", "--kv-nvme", "4GiB")
 		plain = append(plain, w.stop().Seconds()*1e3)
 		if err != nil {
 			return rows, fmt.Errorf("with tiers: %w", err)
 		}
-		b, err := e.itlWithout(ctx, uint64(round))
+		b, err := e.itlSide(ctx, uint64(round), "off", itlRows, "--kv-host", "0")
 		if err != nil {
 			return rows, fmt.Errorf("without: %w", err)
 		}
@@ -90,20 +81,19 @@ func kvITL(ctx context.Context, e *Env) ([]report.Row, error) {
 	return rows, nil
 }
 
-// itlWithout is a round without tiers, on a server of its own: the chats of an
-// earlier round would have taken the conversations' rows, which would then be
-// computed among the gaps.
-func (e *Env) itlWithout(ctx context.Context, seed uint64) (*itlRound, error) {
-	off, err := e.itlSide(ctx, "off", itlRows, "--kv-host", "0")
+// itlSide is a round on a server of its own: the chats of an earlier round would
+// have taken the conversations' rows.
+func (e *Env) itlSide(ctx context.Context, seed uint64, name string, guests int, flags ...string) (*itlRound, error) {
+	s, err := e.itlServer(ctx, fmt.Sprintf("%s-%d", name, seed), guests, flags...)
 	if err != nil {
 		return nil, err
 	}
-	defer off.srv.Stop()
-	return off.round(ctx, seed)
+	defer s.srv.Stop()
+	return s.round(ctx, seed)
 }
 
-// itlSide is a server with its conversations.
-type itlSide struct {
+// itlServer is a server with its conversations.
+type itlServer struct {
 	srv    *serve.Server
 	c      *load.Client
 	socket string
@@ -118,10 +108,10 @@ type visited struct {
 	end  int
 }
 
-// itlSide starts a server and computes the conversations.
-func (e *Env) itlSide(ctx context.Context, name string, guests int, flags ...string) (*itlSide, error) {
+// itlServer starts a server and computes the conversations.
+func (e *Env) itlServer(ctx context.Context, name string, guests int, flags ...string) (*itlServer, error) {
 	dir := filepath.Join(e.dir, "kv-itl-"+name)
-	s := &itlSide{socket: dir + ".sock"}
+	s := &itlServer{socket: dir + ".sock"}
 	var err error
 	s.srv, s.c, err = e.ours(ctx, shape{slots: itlChats + itlStay + itlRows, context: itlContext, extra: flags, data: dir, admin: s.socket})
 	if err != nil {
@@ -178,7 +168,7 @@ func (r *itlRound) blocks() (down, up float64) {
 
 // round lets the chats run, visits the conversations, and measures the gaps
 // meanwhile.
-func (s *itlSide) round(ctx context.Context, seed uint64) (*itlRound, error) {
+func (s *itlServer) round(ctx context.Context, seed uint64) (*itlRound, error) {
 	chats, stop := context.WithCancel(ctx)
 	defer stop()
 	var bodies []load.Body
@@ -211,7 +201,7 @@ func (s *itlSide) round(ctx context.Context, seed uint64) (*itlRound, error) {
 }
 
 // start streams the chats and waits until each has given a few tokens.
-func (s *itlSide) start(ctx context.Context, bodies []load.Body) (chan []*load.Trace, error) {
+func (s *itlServer) start(ctx context.Context, bodies []load.Body) (chan []*load.Trace, error) {
 	given := make(chan struct{}, len(bodies))
 	traces := make([]*load.Trace, len(bodies))
 	done := make(chan []*load.Trace, 1)
@@ -242,7 +232,7 @@ func (s *itlSide) start(ctx context.Context, bodies []load.Body) (chan []*load.T
 }
 
 // visits makes the visits of a window.
-func (s *itlSide) visits(ctx context.Context, r *itlRound) error {
+func (s *itlServer) visits(ctx context.Context, r *itlRound) error {
 	st, err := serve.Status(ctx, s.socket)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (r *Runner) compact(work []ieg.Work) error {
 	}
 	r.gapSteps = 0
 	bytes := float64(int64(r.slots.tokens[from]+r.slots.tokens[to]) * r.slots.bytes)
-	if cost := bytes/exportRate + bytes/importRate; cost > compactPays*r.pass {
+	if r.slots.swapSeconds(bytes) > compactPays*r.pass {
 		return nil
 	}
 	if err := r.slots.swap(from, to); err != nil {

@@ -215,6 +215,15 @@ func (s *slots) swap(a, b ieg.Slot) error {
 	return nil
 }
 
+// swapSeconds is about what a swap takes of two streams that hold so many bytes
+// together.
+func (s *slots) swapSeconds(bytes float64) float64 {
+	if s.blocks != nil && s.blocks.inPlace {
+		return 2 * bytes / copyRate // by way of a buffer
+	}
+	return bytes/exportRate + bytes/importRate
+}
+
 // exchange gives two slots each other's stream.
 func (s *slots) exchange(a, b ieg.Slot) {
 	s.seq[a], s.seq[b] = s.seq[b], s.seq[a]
