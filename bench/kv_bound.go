@@ -2,82 +2,101 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"ieg"
 	"ieg/bench/report"
+	"ieg/devices/engine/llama"
 )
 
-// idealTurn is the least time that one core takes for a turn of a conversation
-// of past tokens: its new tokens in one pass, and its answer drawn with as many
-// other streams as there are clients; nothing is copied, scheduled or sent.
-func (e *Env) idealTurn(past, fresh, output int) (float64, error) {
-	arena, err := newArena(kvTokenBytes * ieg.BlockTokens)
-	if err != nil {
-		return 0, err
-	}
-	raw, err := e.openRaw(arena, kvClients, past+fresh+output+64)
-	if err != nil {
-		return 0, err
-	}
-	defer raw.Close()
-	text := make([]ieg.Token, past+fresh)
-	for i := range text {
-		text[i] = ieg.Token(1000 + mix(uint64(i+11))%20000)
-	}
-	if err := raw.Fill(0, text[:past]); err != nil {
-		return 0, err
-	}
-	var fills []float64
-	for range 3 {
-		started := time.Now()
-		if err := raw.Fill(0, text[past:]); err != nil {
-			return 0, err
-		}
-		fills = append(fills, time.Since(started).Seconds())
-		if _, err := raw.Ops(ieg.KVOp{Kind: ieg.KVTrim, To: 0, N: int32(past)}); err != nil {
-			return 0, err
-		}
-	}
-	var rows []ieg.Slot
-	for s := range ieg.Slot(kvClients) {
-		rows = append(rows, s)
-		if s > 0 {
-			if _, err := raw.Ops(ieg.KVOp{Kind: ieg.KVCopy, From: 0, To: s, N: int32(past)}); err != nil {
-				return 0, err
-			}
-		}
-	}
-	var draws []float64
-	for i := range output {
-		started := time.Now()
-		if _, err := raw.Next(rows, text[i:i+len(rows)]); err != nil {
-			return 0, err
-		}
-		draws = append(draws, time.Since(started).Seconds())
-	}
-	// What is disturbed is no ideal.
-	return slices.Min(fills) + slices.Min(draws)*float64(output)/float64(len(rows)), nil
+// ideal is what one core takes for a turn of a conversation, in the middle of
+// the run: its new tokens in one pass, and its answer drawn with as many other
+// streams as there are clients; nothing is copied, scheduled or sent. It is
+// measured again after each turn, since the machine is not always as fast.
+type ideal struct {
+	raw                 *llama.RawKV
+	past, fresh, output int
+	text                []ieg.Token
+	rows                []ieg.Slot
+	fills, draws        []float64 // seconds
 }
 
-// boundRate says whether the core is what bounds our rate, in tokens a second of
-// turns from the first on. An ideal that either side exceeds is none.
-func (k *kvRun) boundRate(row *report.Row, b both, ours, theirs float64) error {
-	if row.OK {
-		return nil
-	}
-	_, asked, fresh := b.ours.prefilled(1, k.form.turns)
-	turns := (k.form.turns - 1) * k.form.count
-	prompt := asked / turns
-	seconds, err := k.e.idealTurn(prompt-fresh/turns, fresh/turns, k.form.output)
+func (e *Env) newIdeal(f talkForm) (*ideal, error) {
+	i := &ideal{fresh: f.uncached(1), output: f.output}
+	i.past = (f.length(1)+f.length(f.turns-1))/2 + f.fresh - i.fresh
+	arena, err := newArena(kvTokenBytes * ieg.BlockTokens)
 	if err != nil {
+		return nil, err
+	}
+	if i.raw, err = e.openRaw(arena, kvClients, i.past+i.fresh+64); err != nil {
+		return nil, err
+	}
+	for k := range i.past + i.fresh {
+		i.text = append(i.text, ieg.Token(1000+mix(uint64(k+11))%20000))
+	}
+	err = i.raw.Fill(0, i.text[:i.past])
+	for s := range ieg.Slot(kvClients) {
+		i.rows = append(i.rows, s)
+		if s > 0 && err == nil {
+			_, err = i.raw.Ops(ieg.KVOp{Kind: ieg.KVCopy, From: 0, To: s, N: int32(i.past)})
+		}
+	}
+	if err != nil {
+		i.raw.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// sample measures the parts of a turn.
+func (i *ideal) sample() error {
+	started := time.Now()
+	if err := i.raw.Fill(0, i.text[i.past:]); err != nil {
 		return err
 	}
-	ideal := float64(prompt+k.form.output) / seconds
-	row.Detail += fmt.Sprintf("; the raw loop alone would make %.0f", ideal)
-	if ideal >= max(ours, theirs) && ours >= 0.9*ideal {
+	i.fills = append(i.fills, time.Since(started).Seconds())
+	if err := i.back(0); err != nil {
+		return err
+	}
+	for k := range i.output {
+		started := time.Now()
+		if _, err := i.raw.Next(i.rows, i.text[k:k+len(i.rows)]); err != nil {
+			return err
+		}
+		i.draws = append(i.draws, time.Since(started).Seconds())
+	}
+	return i.back(i.rows...)
+}
+
+// back takes what was computed out of rows again.
+func (i *ideal) back(rows ...ieg.Slot) error {
+	var ops []ieg.KVOp
+	for _, s := range rows {
+		ops = append(ops, ieg.KVOp{Kind: ieg.KVTrim, To: s, N: int32(i.past)})
+	}
+	_, err := i.raw.Ops(ops...)
+	return err
+}
+
+// rate is all tokens of a turn a second.
+func (i *ideal) rate() float64 {
+	turn := mean(i.fills) + mean(i.draws)*float64(i.output)/float64(len(i.rows))
+	return float64(i.past+i.fresh+i.output) / turn
+}
+
+func mean(v []float64) (m float64) {
+	for _, x := range v {
+		m += x / float64(len(v))
+	}
+	return m
+}
+
+// bound says whether the core is what bounds our rate. An ideal that either side
+// exceeds is none.
+func (i *ideal) bound(row *report.Row, ours, theirs float64) {
+	best := i.rate()
+	row.Detail += fmt.Sprintf("; the raw loop alone, meanwhile, %.0f: ours is %.2f of it", best, ours/best)
+	if !row.OK && best >= max(ours, theirs) && ours >= 0.9*best {
 		row.BoundBy = "compute: one core for prompts and draws (docs/adr/0028)"
 	}
-	return nil
 }

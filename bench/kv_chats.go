@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"ieg/bench/load"
@@ -106,7 +107,8 @@ func (b both) ratios(from, to int) (whole float64, turns []float64) {
 	return b.ours.median(from, to) / b.theirs.median(from, to), turns
 }
 
-// inHost: host memory for all conversations on both sides.
+// inHost: host memory for all conversations on both sides, which take each turn
+// one after the other.
 func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	e, s := k.e, kvShape(k.form)
 	s.data = filepath.Join(e.dir, "kv-host-"+strconv.FormatUint(seed, 10))
@@ -115,45 +117,70 @@ func (k *kvRun) inHost(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	b := both{}
-	if b.ours, err = newTalks(ctx, c, k.form, kvClients, seed); err == nil {
-		err = b.ours.all(ctx, oursBy(c))
-	}
-	our.Stop()
-	if err != nil {
-		return fmt.Errorf("ieg: %w", err)
-	}
+	defer our.Stop()
 	their, d, err := e.peer(ctx, s, "--cache-ram", "8192")
 	if err != nil {
 		return err
 	}
+	defer their.Stop()
+	best, err := e.newIdeal(k.form)
+	if err != nil {
+		return err
+	}
+	defer best.raw.Close()
+	b := both{}
+	if b.ours, err = newTalks(ctx, c, k.form, kvClients, seed); err != nil {
+		return err
+	}
 	b.theirs = b.ours.again()
-	err = b.theirs.all(ctx, theirsBy(d))
-	their.Stop()
-	if err != nil {
-		return fmt.Errorf("llama-server: %w", err)
+	for turn := range k.form.turns {
+		if err := b.turn(ctx, turn%2 == 1, oursBy(c), theirsBy(d)); err != nil {
+			return err
+		}
+		if err := best.sample(); err != nil {
+			return err
+		}
 	}
-	whole, parts := b.ratios(1, k.form.turns)
-	k.add(0, whole, parts...)
-	k.rows[0].Detail = b.detail(1, k.form.turns)
-	x, err := totalRate(b.ours.turnsFrom(1))
-	if err != nil {
-		return err
-	}
-	y, err := totalRate(b.theirs.turnsFrom(1))
-	if err != nil {
-		return err
-	}
-	k.add(1, x/y)
-	k.rows[1].Detail = fmt.Sprintf("%.0f against %.0f tokens/s", x, y)
-	if err := k.boundRate(&k.rows[1], b, x, y); err != nil {
-		return err
-	}
-	computed, asked, ideal := b.ours.prefilled(0, k.form.turns)
-	k.add(2, float64(computed)/float64(ideal))
-	k.rows[2].Detail = fmt.Sprintf("%d of %d prompt tokens computed, %d were never computed before", computed, asked, ideal)
-	e.logf("      host memory for all: %s; %s", k.rows[0].Detail, k.rows[1].Detail)
+	k.hostRows(b, best)
 	return nil
+}
+
+// turn lets both sides take a turn of all conversations.
+func (b both) turn(ctx context.Context, theirsFirst bool, ours, theirs asker) error {
+	sides := []struct {
+		name string
+		t    *talks
+		ask  asker
+	}{{"ieg", b.ours, ours}, {"llama-server", b.theirs, theirs}}
+	if theirsFirst {
+		slices.Reverse(sides)
+	}
+	for _, s := range sides {
+		if err := s.t.run(ctx, 1, s.t.form.count, s.ask); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// hostRows fills the rows of conversations in host memory.
+func (k *kvRun) hostRows(b both, best *ideal) {
+	turns := k.form.turns
+	whole, parts := b.ratios(1, turns)
+	k.add(0, whole, parts...)
+	k.rows[0].Detail = b.detail(1, turns)
+	parts = nil
+	for turn := 1; turn < turns; turn++ {
+		parts = append(parts, b.ours.rate(turn, turn+1)/b.theirs.rate(turn, turn+1))
+	}
+	x, y := b.ours.rate(1, turns), b.theirs.rate(1, turns)
+	k.add(1, x/y, parts...)
+	k.rows[1].Detail = fmt.Sprintf("%.0f against %.0f tokens/s", x, y)
+	best.bound(&k.rows[1], x, y)
+	computed, asked, unique := b.ours.prefilled(0, turns)
+	k.add(2, float64(computed)/float64(unique))
+	k.rows[2].Detail = fmt.Sprintf("%d of %d prompt tokens computed, %d were never computed before", computed, asked, unique)
+	k.e.logf("      host memory for all: %s; %s", k.rows[0].Detail, k.rows[1].Detail)
 }
 
 // detail tells the times and what was computed.

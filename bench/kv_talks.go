@@ -129,15 +129,6 @@ func (t *talks) run(ctx context.Context, turns, count int, ask asker) error {
 	return nil
 }
 
-// all takes all turns of all conversations. The first one, which computes whole
-// prompts, ends before the others begin: these are measured by themselves.
-func (t *talks) all(ctx context.Context, ask asker) error {
-	if err := t.run(ctx, 1, t.form.count, ask); err != nil {
-		return err
-	}
-	return t.run(ctx, t.form.turns-1, t.form.count, ask)
-}
-
 // turn says the next new tokens and takes in the answer, by who holds mu.
 func (k *talk) turn(ctx context.Context, f talkForm, ask asker) *load.Trace {
 	if k.used+f.fresh > len(k.fresh) {
@@ -163,6 +154,17 @@ func (t *talks) turnsFrom(turn int) (out []*load.Trace) {
 		out = append(out, ts...)
 	}
 	return out
+}
+
+// rate is all tokens of turns [from, to) a second of the time in which they were
+// taken.
+func (t *talks) rate(from, to int) float64 {
+	tokens, seconds := 0, 0.0
+	for _, ts := range t.traces[from:to] {
+		n, s := total(ts)
+		tokens, seconds = tokens+n, seconds+s
+	}
+	return float64(tokens) / seconds
 }
 
 // median is the median time to first token of some turns, in seconds.

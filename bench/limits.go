@@ -8,7 +8,7 @@ const (
 	Rounds = 3
 	// GroupTimeout bounds the measuring of one group, with as many times more
 	// as there are rounds in the large form.
-	GroupTimeout = 15 * time.Minute
+	GroupTimeout = 30 * time.Minute
 	// ReadyTimeout bounds the start of a server.
 	ReadyTimeout = 90 * time.Second
 	// kvTokenBytes is the size of a token's KV of the benchmark's model.

@@ -66,6 +66,13 @@ func totalRate(ts []*load.Trace) (float64, error) {
 	if err := failed(ts); err != nil {
 		return 0, err
 	}
+	tokens, seconds := total(ts)
+	return float64(tokens) / seconds, nil
+}
+
+// total counts prompt and generated tokens, and the seconds from the first
+// request's start to the last one's end.
+func total(ts []*load.Trace) (tokens int, seconds float64) {
 	from, to, sum := ts[0].Start, ts[0].End, 0
 	for _, t := range ts {
 		if t.Start.Before(from) {
@@ -76,7 +83,7 @@ func totalRate(ts []*load.Trace) (float64, error) {
 		}
 		sum += t.Usage.PromptTokens + t.Usage.CompletionTokens
 	}
-	return float64(sum) / to.Sub(from).Seconds(), nil
+	return sum, to.Sub(from).Seconds()
 }
 
 // ttfts are the times to first token in seconds.

@@ -74,8 +74,13 @@ const (
 	probeSlots  = 8
 	probeTokens = 2048
 	probeBytes  = 1 << 30
-	// probePrefill tokens are computed in one go.
-	probePrefill = 64
+	// probePrefill tokens are computed in one go: a tile and a part of one, as
+	// most prompts behind a context are.
+	probePrefill = 96
+	// tiersPay is how much faster the unified layout must be where KV goes
+	// below the device: in streams it is copied where it lies, and idle KV costs
+	// the others nothing, neither of which is measured.
+	tiersPay = 1.1
 	// probeFirst tokens are computed first; a device that takes longer than
 	// probeSlow for them is measured with no more, and with steps of
 	// probeSlowSlots sequences.

@@ -73,11 +73,12 @@ func (l *loading) flash() string {
 	return l.spec.FlashAttn
 }
 
-// probeKey names everything that the outcome depends on.
+// probeKey names everything that the outcome depends on, the way of measuring
+// included.
 func (l *loading) probeKey() string {
 	m := &l.info.Model
-	return fmt.Sprintf("%s|%s|%s|%s|%s|threads %d of %d|slots %d x %d|%s|%s|%s", m.Digest, l.info.Device, l.info.Backend,
-		l.lib.x.Version(), l.lib.dir, l.threads, runtime.NumCPU(), l.size.slots, l.size.slotTokens, l.info.KVType, l.spec.Layout, l.flash())
+	return fmt.Sprintf("way 2|%s|%s|%s|%s|%s|threads %d of %d|slots %d x %d|%s|%s|%s|tiers %t", m.Digest, l.info.Device, l.info.Backend,
+		l.lib.x.Version(), l.lib.dir, l.threads, runtime.NumCPU(), l.size.slots, l.size.slotTokens, l.info.KVType, l.spec.Layout, l.flash(), l.tiers())
 }
 
 func (c *choice) path(dir string) string {
@@ -134,7 +135,7 @@ func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, 
 			return err
 		}
 		c.Probe = append(c.Probe, p)
-		if i := len(c.Probe) - 1; best < 0 || score(p) < score(c.Probe[best]) {
+		if i := len(c.Probe) - 1; best < 0 || l.score(p) < l.score(c.Probe[best]) {
 			best, c.FillGap, c.PassSeconds = i, gap, pass
 		}
 		return nil
@@ -166,7 +167,13 @@ func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, 
 
 // score is the seconds that a layout takes per drawn token in a mix of two
 // computed prompt tokens for each. Less is better.
-func score(p ieg.LayoutProbe) float64 { return 2/p.PrefillTPS + 1/p.DecodeTPS }
+func (l *loading) score(p ieg.LayoutProbe) float64 {
+	s := 2/p.PrefillTPS + 1/p.DecodeTPS
+	if l.tiers() && p.Layout == ieg.Unified {
+		s *= tiersPay
+	}
+	return s
+}
 
 // probe measures one layout with contexts as deep as this engine's may get:
 // what is fastest for short ones can be slowest for long ones.
