@@ -123,6 +123,16 @@ func (m *Machine) roomUp(e *engine) float64 {
 	return max(CopyMax.Seconds(), LoadShare*step)
 }
 
+// roomBefore is what the sequence's own tile adds to the room, if that is due once
+// its row is whole.
+func (m *Machine) roomBefore(e *engine, s *seq) float64 {
+	left := int32(len(s.tokens)) - s.rest.end()
+	if e.due > 0 || e.info.Tile <= 1 || left < e.info.Tile {
+		return 0
+	}
+	return LoadShare * m.compute(e, s.rest.end(), e.info.Tile)
+}
+
 // carryOn brings more to the sequences that have a part of it.
 func (m *Machine) carryOn(e *engine) {
 	e.room, e.carried = m.roomUp(e), false
@@ -140,12 +150,12 @@ func (m *Machine) carryOn(e *engine) {
 // has room for, one at least if nothing else was brought with it.
 func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
 	rest, h := &s.rest, m.kv.host
-	k, part := 0, brought{start: rest.start}
+	k, part, room := 0, brought{start: rest.start}, e.room+m.roomBefore(e, s)
 	for ; k < len(rest.blocks); k++ {
 		b := rest.blocks[k]
 		n := min(b.Start+b.N(), rest.end()) - rest.start
 		seconds := e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
-		if seconds > e.room && (k > 0 || e.carried) {
+		if seconds > room && (k > 0 || e.carried) {
 			break
 		}
 		part.n, part.seconds = n, seconds
