@@ -110,6 +110,9 @@ type CopyDone struct {
 	// bytes are not what its digest says; the slot is then empty. 0: none.
 	Bad  int32
 	Took time.Duration
+	// Ran is the processor time of the thread that runs steps in Took; where the
+	// thread was not put off, they are the same.
+	Ran time.Duration
 }
 
 // MoveID numbers a move of this host; counters, never reused.

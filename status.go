@@ -43,6 +43,10 @@ type KVCounts struct {
 	// LongestCopy is what a step waited for at most, for one copy, in the last
 	// minute or so.
 	LongestCopy time.Duration `json:"longest_copy_ns"`
+	// LongestRun is the most processor time that one copy took of the engine's
+	// thread in that time: what LongestCopy exceeds it by, the thread was put off
+	// by others, or waited.
+	LongestRun time.Duration `json:"longest_copy_run_ns"`
 }
 
 // KVStatus is the state of the tiers below the device, as the kernel sees it.

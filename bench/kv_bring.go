@@ -30,7 +30,7 @@ func kvBring(ctx context.Context, e *Env) ([]report.Row, error) {
 		return rows, err
 	}
 	defer b.close()
-	rounds := 3*e.Rounds + 4
+	rounds := 6*e.Rounds + 7
 	if e.Tiny {
 		rounds = 3
 	}

@@ -12,7 +12,7 @@ func (m *Machine) restoreHost(s *SavedKV) error {
 	t := &m.kv
 	t.spec, t.nvme, t.why, t.next, t.expiry = s.Spec, s.NVMe, s.Why, s.Next, s.Expiry
 	t.read, t.write, t.counts = rate(s.Read), rate(s.Write), s.Counts
-	t.since, t.long = s.Since, s.Long
+	t.since, t.long, t.ran = s.Since, s.Long, s.Ran
 	if s.Host == nil {
 		return nil
 	}

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"slices"
-	"time"
 
 	"ieg"
 	"ieg/memory/kv"
@@ -213,7 +212,7 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 		right := c != nil && c.Bad == 0
 		if right {
 			e.loadRate.observe(f.bytes, c.Took)
-			m.longest(c.Took)
+			m.longest(c)
 			m.kv.counts.Loads++
 			m.kv.counts.LoadedBytes += f.bytes
 		} else if c != nil {
@@ -233,13 +232,13 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 
 // longest notes how long an engine's step waited for a copy: the longest of the
 // last one to two LongestFor.
-func (m *Machine) longest(took time.Duration) {
+func (m *Machine) longest(c *ieg.CopyDone) {
 	t := &m.kv
 	if m.now.Sub(t.since) >= LongestFor {
-		t.since, t.long[0], t.long[1] = m.now, 0, t.long[0]
+		t.since, t.long[0], t.long[1], t.ran[0], t.ran[1] = m.now, 0, t.long[0], 0, t.ran[0]
 	}
-	t.long[0] = max(t.long[0], took)
-	t.counts.LongestCopy = max(t.long[0], t.long[1])
+	t.long[0], t.ran[0] = max(t.long[0], c.Took), max(t.ran[0], c.Ran)
+	t.counts.LongestCopy, t.counts.LongestRun = max(t.long[0], t.long[1]), max(t.ran[0], t.ran[1])
 }
 
 // saved takes in the end of a part of a saving; c is nil if it was not done.
@@ -250,7 +249,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 		return
 	}
 	e.saveRate.observe(f.bytes, c.Took)
-	m.longest(c.Took)
+	m.longest(c)
 	sv.k.Digest = c.Digest
 	if sv.k.State != kv.HostFilling || sv.done < sv.k.N() || e.saving == sv {
 		return

@@ -46,6 +46,7 @@ type SavedKV struct {
 	Counts ieg.KVCounts
 	Since  ieg.Time
 	Long   [2]time.Duration
+	Ran    [2]time.Duration
 	// Fetchers are in the order in which they began to wait.
 	Fetchers []ieg.SeqID
 }
@@ -239,7 +240,7 @@ func (m *Machine) Snapshot() *Snapshot {
 }
 
 func (t *tiers) save() SavedKV {
-	s := SavedKV{Spec: t.spec, NVMe: t.nvme, Why: t.why, Next: t.next, Expiry: t.expiry, Read: float64(t.read), Write: float64(t.write), Counts: t.counts, Since: t.since, Long: t.long}
+	s := SavedKV{Spec: t.spec, NVMe: t.nvme, Why: t.why, Next: t.next, Expiry: t.expiry, Read: float64(t.read), Write: float64(t.write), Counts: t.counts, Since: t.since, Long: t.long, Ran: t.ran}
 	if t.host == nil {
 		return s
 	}

@@ -43,6 +43,7 @@ type tiers struct {
 	counts ieg.KVCounts
 	since  ieg.Time         // when the present LongestFor began
 	long   [2]time.Duration // the longest copy in it, and in the one before
+	ran    [2]time.Duration // the most processor time of one
 	// fetchers are waiting sequences that await blocks.
 	fetchers []*seq
 	events   *kv.Events // nil: nobody wants to know

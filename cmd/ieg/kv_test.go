@@ -186,7 +186,7 @@ func TestTierRows(t *testing.T) {
 		"nvme":{"up":true,"state":"up","folder":"/d/kv","encrypted":true,"blocks":1,"bytes":500,"size_bytes":1000,"disk_free_bytes":2000,"written_today_bytes":3000,"evicted":2,"write_bytes_per_s":1e9,"why":"the day's budget is spent"},
 		"prompt_tokens":{"device":50,"host":25,"nvme":0,"computed":25},
 		"kernel":{"host_pages":100,"host_pages_free":50,"host_page_bytes":10000,"host_blocks":7,"leases":[0,0,1],"moves":1,"moves_queued":4,
-			"counts":{"saves":1,"saved_bytes":9000,"loads":2,"loaded_bytes":8000,"fetches_late":3,"diverged_tokens":6,"corrupt":1,"longest_copy_ns":1500000}}}`), &k); err != nil {
+			"counts":{"saves":1,"saved_bytes":9000,"loads":2,"loaded_bytes":8000,"fetches_late":3,"diverged_tokens":6,"corrupt":1,"longest_copy_ns":1500000,"longest_copy_run_ns":900000}}}`), &k); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
@@ -206,7 +206,7 @@ prompt tokens, by where their KV came from
   computed  25  25.0 %  ████████
 
 speed          m: save 3.00 GB/s, load 4.00 GB/s; nvme: write 1.00 GB/s, read not measured
-longest copy   1.50 ms within a step
+longest copy   1.50 ms within a step, 900 µs of processor time
 device → host  1 block, 9.00 kB
 host → device  2 times, 8.00 kB
 host → nvme    –

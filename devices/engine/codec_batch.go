@@ -70,7 +70,7 @@ const (
 	workSize     = 5
 	seqStartSize = 44
 	resultSize   = 3
-	copySize     = 11
+	copySize     = 12
 )
 
 // decodeBatch fills b, whose outer slices and those of Ops are used again. What New points to

@@ -38,6 +38,7 @@ func appendDone(b []byte, d *ieg.StepDone) []byte {
 		b = binary.LittleEndian.AppendUint64(b, c.Digest)
 		b = appendI32(b, c.Bad)
 		b = binary.AppendUvarint(b, uint64(c.Took))
+		b = binary.AppendUvarint(b, uint64(c.Ran))
 	}
 	return b
 }
@@ -105,7 +106,7 @@ func decodeDone(body []byte, d *ieg.StepDone) error {
 	}
 	d.Copies = resize(d.Copies, r.count(copySize, BatchOps))
 	for i := range d.Copies {
-		d.Copies[i] = ieg.CopyDone{Op: r.i32(), Digest: r.u64(), Bad: r.i32(), Took: time.Duration(r.uvarint())}
+		d.Copies[i] = ieg.CopyDone{Op: r.i32(), Digest: r.u64(), Bad: r.i32(), Took: time.Duration(r.uvarint()), Ran: time.Duration(r.uvarint())}
 	}
 	return r.done()
 }

@@ -53,7 +53,7 @@ func sampleDone() *ieg.StepDone {
 				}},
 			{Seq: 12, Computed: 512, Vector: []float32{0.5, -1}},
 		},
-		Copies: []ieg.CopyDone{{Op: 2, Digest: 0xfedcba9876543210, Bad: 3, Took: 300}},
+		Copies: []ieg.CopyDone{{Op: 2, Digest: 0xfedcba9876543210, Bad: 3, Took: 300, Ran: 5}},
 	}
 }
 
@@ -74,14 +74,14 @@ func TestGolden(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"hello", appendHello(nil, hello{Version: 2, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a020203ac02"},
+		{"hello", appendHello(nil, hello{Version: 3, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a030203ac02"},
 		{"batch", appendBatch(nil, sampleBatch()), "0307ac0204" + "0209808080808020" + "010b020301ac02ffff02024001" +
 			"0000003f283333733fcdcc4c3d0000c03f0000803e000080bf01050000c8c2020607ffffffffffffffffff0101ffffffff0f" +
 			"0a726f6f74203a3a3d2078" + "02033c743e00" + "0108" + "0102c3a9" + "01010301" +
 			"03" + "01010280010000" + "00ffffffff0f03000000" +
 			"030001408002" + "01" + "80024101ac02" + "1032547698badcfe" + "0205ffffffff0f" + "020b0280010101" + "0c0000800400"},
 		{"done", appendDone(nil, sampleDone()), "0307ac0202010003776879c0de810a02" + "0b011fffff0203c3a9200103656e64" +
-			"05000000bf01c301" + "06000080ff00" + "0c800420020000003f000080bf" + "0102" + "1032547698badcfe" + "03ac02"},
+			"05000000bf01c301" + "06000080ff00" + "0c800420020000003f000080bf" + "0102" + "1032547698badcfe" + "03ac0205"},
 		{"step", appendStepRef(nil, stepRef{Epoch: 7, Step: 300}), "07ac02"},
 		{"failed", appendError(nil, Permanent(fmt.Errorf("x: %w", ieg.ErrOutOfMemory))), "0201" + "10" + hex.EncodeToString([]byte("x: out of memory"))},
 		{"tokenize", appendCall(nil, frameTokenize, sampleCalls()[frameTokenize]), "010201033c733e0002c3a9"},
@@ -358,7 +358,7 @@ func randomDone(rng *rand.Rand) *ieg.StepDone {
 		d.Results = append(d.Results, r)
 	}
 	for range rng.IntN(4) {
-		d.Copies = append(d.Copies, ieg.CopyDone{Op: rng.Int32(), Digest: rng.Uint64(), Bad: rng.Int32(), Took: time.Duration(rng.Int64())})
+		d.Copies = append(d.Copies, ieg.CopyDone{Op: rng.Int32(), Digest: rng.Uint64(), Bad: rng.Int32(), Took: time.Duration(rng.Int64()), Ran: time.Duration(rng.Int64())})
 	}
 	return d
 }

@@ -202,6 +202,7 @@ func appendReport(b []byte, d *ieg.StepDone) []byte {
 		b = binary.BigEndian.AppendUint64(b, c.Digest)
 		b = binary.AppendUvarint(b, uint64(uint32(c.Bad)))
 		b = binary.AppendVarint(b, int64(c.Took))
+		b = binary.AppendVarint(b, int64(c.Ran))
 	}
 	return b
 }
@@ -296,7 +297,7 @@ func (r *reader) copies(d *ieg.StepDone) error {
 		if b := r.take(8); b != nil {
 			c.Digest = binary.BigEndian.Uint64(b)
 		}
-		c.Bad, c.Took = int32(r.uvarint()), time.Duration(r.varint())
+		c.Bad, c.Took, c.Ran = int32(r.uvarint()), time.Duration(r.varint()), time.Duration(r.varint())
 		if r.bad || c.Op < 0 || c.Bad < 0 {
 			return fmt.Errorf("%w: a report ends early, or copies with operation %d and block %d", ErrCorrupt, c.Op, c.Bad)
 		}

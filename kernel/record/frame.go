@@ -9,7 +9,7 @@ import (
 )
 
 // magic names the format and its version.
-const magic = "IEGREC2\n"
+const magic = "IEGREC3\n"
 
 // Kinds of frames.
 const (

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	yz "github.com/hybridgroup/yzma/pkg/llama"
+	"golang.org/x/sys/unix"
 
 	"ieg"
 	"ieg/cgo/llamax"
@@ -51,7 +52,7 @@ type blocks struct {
 // do makes a Save or Load and reports it in done, whose Op is set. An error
 // leaves the slot as the report says: a bad extent leaves it empty.
 func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
-	started := time.Now()
+	started, ran := time.Now(), threadTime()
 	err := engine.CheckCopy(op, b.info, b.arena, b.held)
 	if err == nil {
 		_ = yz.Synchronize(b.s.c.ctx)
@@ -62,7 +63,17 @@ func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
 		}
 	}
 	done.Took = time.Since(started)
+	done.Ran = min(max(threadTime()-ran, 0), done.Took)
 	return err
+}
+
+// threadTime is the processor time of this thread, on which steps stay.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 func (b *blocks) held(slot ieg.Slot) int32 { return b.s.tokens[slot] }

@@ -56,6 +56,7 @@ func (r *Runner) copyKV(op *ieg.KVOp, done *ieg.CopyDone) error {
 		}
 	}
 	done.Took = time.Duration(r.spec.CopyNS * bytes / 1024)
+	done.Ran = done.Took
 	if r.spec.Sleep && done.Took > 0 {
 		r.wait(done.Took)
 	}
