@@ -8,10 +8,14 @@ import (
 // blockGroups is the number of groups whose scales fill one register.
 const blockGroups = 8
 
+// aheadBlocks is how many blocks ahead of its use raw is fetched.
+const aheadBlocks = 2
+
 // block packs eight groups, or leaves for the label "single" if one of them
 // has an element that can't be packed as it is. It reads memory twice, the
 // second time from the nearest cache: so no group waits for another's scale.
 func (g *packer) block() {
+	g.ahead()
 	tops := g.tops()
 	// Complements turn the order: below the limit's, some group is wild.
 	wild, flags := g.XMM(), g.GP32()
@@ -31,6 +35,16 @@ func (g *packer) block() {
 		inv := g.YMM()
 		g.VBROADCASTSS(invs.Offset(4*i), inv)
 		g.store(inv, g.q.Offset(groupElem*i), func(j int) op.Op { return g.part(i, j) })
+	}
+}
+
+// ahead fetches a block that follows: arithmetic fills the processor's window, so
+// that it doesn't see loads far enough ahead by itself. Beyond the end of raw
+// this does nothing.
+func (g *packer) ahead() {
+	const block = blockGroups * 2 * groupElem
+	for i := 0; i < block; i += 64 {
+		g.PREFETCHT0(g.raw.Offset(aheadBlocks*block + i))
 	}
 }
 
