@@ -3,7 +3,6 @@ package kv
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"ieg"
 )
@@ -24,24 +23,26 @@ func Root(kvName, tenant string) ieg.BlockHash {
 // SHA-256 of the parent's name and the tokens, four bytes each, least first.
 func Name(parent ieg.BlockHash, tokens []ieg.Token) ieg.BlockHash {
 	var buf [16 + 4*ieg.BlockTokens]byte
-	sum := sha256.Sum256(appendTokens(append(buf[:0], parent[:]...), tokens))
+	copy(buf[:], parent[:])
+	putTokens(buf[16:], tokens)
+	sum := sha256.Sum256(buf[:16+4*len(tokens)])
 	return ieg.BlockHash(sum[:16])
 }
 
-// appendTokens appends tokens, four bytes each, least first; two at a time, as
-// this is a tenth of a name's time.
-func appendTokens(b []byte, tokens []ieg.Token) []byte {
-	at := len(b)
-	b = slices.Grow(b, 4*len(tokens))[:at+4*len(tokens)]
-	to := b[at:]
-	for len(tokens) >= 2 {
-		binary.LittleEndian.PutUint64(to, uint64(uint32(tokens[0]))|uint64(uint32(tokens[1]))<<32)
-		to, tokens = to[8:], tokens[2:]
+// putTokens writes tokens, four bytes each, least first. Eight at a time take a
+// third of the time, which else is a fifth of a name's.
+func putTokens(to []byte, tokens []ieg.Token) {
+	for len(tokens) >= 8 && len(to) >= 32 {
+		t, b := (*[8]ieg.Token)(tokens), (*[32]byte)(to)
+		binary.LittleEndian.PutUint64(b[0:], uint64(uint32(t[0]))|uint64(uint32(t[1]))<<32)
+		binary.LittleEndian.PutUint64(b[8:], uint64(uint32(t[2]))|uint64(uint32(t[3]))<<32)
+		binary.LittleEndian.PutUint64(b[16:], uint64(uint32(t[4]))|uint64(uint32(t[5]))<<32)
+		binary.LittleEndian.PutUint64(b[24:], uint64(uint32(t[6]))|uint64(uint32(t[7]))<<32)
+		to, tokens = to[32:], tokens[8:]
 	}
-	if len(tokens) > 0 {
-		binary.LittleEndian.PutUint32(to, uint32(tokens[0]))
+	for i, t := range tokens {
+		binary.LittleEndian.PutUint32(to[4*i:], uint32(t))
 	}
-	return b
 }
 
 // Names appends to chain the names of the full blocks of tokens that it lacks.

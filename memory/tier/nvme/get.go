@@ -138,16 +138,15 @@ func (s *Store) readFile(e *entry, parts [][]byte) error {
 	if err != nil {
 		return err
 	}
+	s.stale.begin()
 	// The disk begins with all of it at once.
 	err = unix.Fadvise(fd, e.off, e.size(), unix.FADV_WILLNEED)
 	if err == nil {
 		err = readAt(fd, parts, e.off)
 	}
-	off, size := e.off, e.size()
-	go func() { // nobody waits for the pages to be given up
-		_ = unix.Fadvise(fd, off, size, unix.FADV_DONTNEED)
-		unix.Close(fd)
-	}()
+	if list := s.stale.end(wasRead{fd, e.off, e.size()}); list != nil {
+		go giveUp(list) // nobody waits for it
+	}
 	return err
 }
 

@@ -40,6 +40,7 @@ type Store struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 	reads   chan []byte // buffers of sealed reads
+	stale   stale
 	now     func() time.Time
 }
 
