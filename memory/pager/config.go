@@ -15,6 +15,8 @@ import (
 // Arena is the memory that blocks are moved from and to; memory/tier/host has
 // it. Its methods may be called from any goroutine.
 type Arena interface {
+	// PageBytes is the size of a page.
+	PageBytes() int
 	// Parts are the first n bytes of pages, in order.
 	Parts(pages []ieg.Page, n int64) [][]byte
 	// Digest continues a digest over b; it begins with 0. What b is cut into

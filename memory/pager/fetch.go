@@ -31,8 +31,9 @@ func (p *Pager) fetch(m *ieg.Move) outcome {
 	}
 	defer p.release(h)
 	start := p.cfg.Now()
+	pages := p.cfg.Arena.Parts(m.Pages, int64(len(m.Pages))*int64(p.cfg.Arena.PageBytes()))
 	dst := p.cfg.Arena.Parts(m.Pages, m.Block.Bytes)
-	got, err := h.store.Get(p.ctx, m.Block.Hash, dst)
+	got, err := h.store.Get(p.ctx, m.Block.Hash, pages)
 	took := p.cfg.Now().Sub(start)
 	if err != nil {
 		p.countLost(h)

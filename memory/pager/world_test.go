@@ -23,6 +23,8 @@ type memoryArena struct{ pages [][]byte }
 
 const pageBytes = 24_000
 
+func (a *memoryArena) PageBytes() int { return pageBytes }
+
 func (a *memoryArena) Parts(pages []ieg.Page, n int64) (parts [][]byte) {
 	for _, p := range pages {
 		k := min(n, pageBytes)

@@ -56,7 +56,8 @@ type Store interface {
 	// it returns. A block that is there already is left as it is.
 	Put(ctx context.Context, items []Item) error
 	// Get reads a block's bytes into dst, whose parts together have at least
-	// its length, and returns it with its tokens.
+	// its length, and returns it with its tokens. What dst has beyond may be
+	// written over.
 	Get(ctx context.Context, h ieg.BlockHash, dst [][]byte) (ieg.Block, error)
 	// Block returns a block with its tokens without reading its bytes.
 	Block(ctx context.Context, h ieg.BlockHash) (ieg.Block, error)

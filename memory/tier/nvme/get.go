@@ -25,6 +25,9 @@ func (s *Store) Get(ctx context.Context, h ieg.BlockHash, dst [][]byte) (ieg.Blo
 			return ieg.Block{}, err
 		}
 		parts := cut(dst, b.Bytes)
+		if parts != nil && s.readDirect(&e, dst) {
+			return b, nil
+		}
 		if parts == nil {
 			return ieg.Block{}, fmt.Errorf("block %v has %d bytes, there is room for %d", h, b.Bytes, length(dst))
 		}
@@ -130,7 +133,8 @@ func (s *Store) read(ctx context.Context, e *entry, parts [][]byte) error {
 	return nil
 }
 
-// readFile reads a block's bytes as they are stored. They don't stay in the page
+// readFile reads a block's bytes as they are stored, by way of the page cache: what
+// is encrypted, and where readDirect can't. They don't stay in the page
 // cache: they are in the arena, and would push out the weights that the engines
 // map.
 func (s *Store) readFile(e *entry, parts [][]byte) error {
@@ -138,15 +142,16 @@ func (s *Store) readFile(e *entry, parts [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.stale.begin()
 	// The disk begins with all of it at once.
 	err = unix.Fadvise(fd, e.off, e.size(), unix.FADV_WILLNEED)
 	if err == nil {
 		err = readAt(fd, parts, e.off)
 	}
-	if list := s.stale.end(wasRead{fd, e.off, e.size()}); list != nil {
-		go giveUp(list) // nobody waits for it
-	}
+	off, size := e.off, e.size()
+	go func() { // nobody waits for the pages to be given up
+		_ = unix.Fadvise(fd, off, size, unix.FADV_DONTNEED)
+		unix.Close(fd)
+	}()
 	return err
 }
 

@@ -30,11 +30,8 @@ const (
 	deleteRoom   = 16 << 20
 
 	// alignBytes is where blocks begin in a file: on pages of their own, so that
-	// those of one can be dropped from the page cache.
+	// one can be read past the page cache, and dropped from it.
 	alignBytes = 4096
-	// staleMax is the most blocks that were read and are still in the page cache
-	// while others are being read.
-	staleMax = 32
 	// vectors is the most parts of one system call (IOV_MAX).
 	vectors = 1024
 

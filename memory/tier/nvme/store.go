@@ -40,8 +40,9 @@ type Store struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 	reads   chan []byte // buffers of sealed reads
-	stale   stale
-	now     func() time.Time
+
+	noDirect atomic.Bool // files can't be read past the page cache
+	now      func() time.Time
 }
 
 var errClosed = errors.New("the store is closed")
