@@ -35,7 +35,7 @@ func kvBring(ctx context.Context, e *Env) ([]report.Row, error) {
 		rounds = 3
 	}
 	var warm, cold []float64
-	var fetches, reads []float64 // milliseconds
+	var fetches, reads []float64  // milliseconds
 	var ours, theirs [2][]float64 // milliseconds
 	for range rounds {
 		load, imp, err := b.fromHost()
