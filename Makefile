@@ -104,7 +104,7 @@ bench-full: bench-ready ## the large forms
 	$(BENCH) --full
 
 crash: ## kill -9 a process that writes KV to disk, 200 times, and prove every block
-	CGO_ENABLED=0 $(GO) test ./memory/tier/nvme -run TestCrash -count=1 -v -timeout 15m -crash-rounds 200
+	CGO_ENABLED=0 go test ./memory/tier/nvme -run TestCrash -count=1 -v -timeout 15m -crash-rounds 200
 
 soak: bench-ready ## 10 minutes of clients, cancels, bad bodies and engine kills
 	$(BENCH) --soak

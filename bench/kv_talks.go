@@ -148,14 +148,6 @@ func (k *talk) turn(ctx context.Context, f talkForm, ask asker) *load.Trace {
 	return tr
 }
 
-// turnsFrom are the traces of the turns from one on.
-func (t *talks) turnsFrom(turn int) (out []*load.Trace) {
-	for _, ts := range t.traces[turn:] {
-		out = append(out, ts...)
-	}
-	return out
-}
-
 // rate is all tokens of turns [from, to) a second of the time in which they were
 // taken.
 func (t *talks) rate(from, to int) float64 {

@@ -76,8 +76,8 @@ func TestTalksExtendTheirHistory(t *testing.T) {
 		t.Error("a turn too many is taken")
 	}
 	n := ts.again()
-	if err := n.run(t.Context(), 1, 2, echo); err != nil || len(n.turnsFrom(0)) != 2 || n.list[1].used == n.list[2].used {
-		t.Errorf("%d of the first two conversations took a turn, %v", len(n.turnsFrom(0)), err)
+	if err := n.run(t.Context(), 1, 2, echo); err != nil || len(n.traces[0]) != 2 || n.list[1].used == n.list[2].used {
+		t.Errorf("%d of the first two conversations took a turn, %v", len(n.traces[0]), err)
 	}
 	if n := ts.again(); !slices.Equal(n.list[1].said, someTalks(f).list[1].said) {
 		t.Errorf("again: %v", n.list[1].said)

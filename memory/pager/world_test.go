@@ -3,7 +3,6 @@ package pager
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -321,5 +320,3 @@ func TestConfig(t *testing.T) {
 		t.Error("zstd is accepted")
 	}
 }
-
-var errIO = errors.New("input/output error")
