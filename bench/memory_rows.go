@@ -39,7 +39,7 @@ func memory(ctx context.Context, e *Env) ([]report.Row, error) {
 		if err != nil {
 			return rows, err
 		}
-		peak = append(peak, float64(m.RSS)/1e6)
+		peak = append(peak, float64(m.RSS-m.Shmem)/1e6) // without the arena of KV
 	}
 	child := int64(0)
 	for _, pid := range serve.Children(srv.PID()) {
