@@ -70,9 +70,11 @@ func kvITL(ctx context.Context, e *Env) ([]report.Row, error) {
 	}
 	rows[0].Measure(p99)
 	rows[1].Measure(p50)
-	rows[2].Measure(longest)
-	work := report.Median(ran)
-	rows[2].Detail = fmt.Sprintf("no copy took more than %.2f ms of processor time (%.2f … %.2f)", work, slices.Min(ran), slices.Max(ran))
+	// The longest is that of all rounds, as is what it is judged by.
+	rows[2].Measure([]float64{slices.Max(longest)})
+	rows[2].Low, rows[2].Rounds = slices.Min(longest), len(longest)
+	work := slices.Max(ran)
+	rows[2].Detail = fmt.Sprintf("no copy took more than %.2f ms of processor time", work)
 	if !rows[2].OK && work <= rows[2].Bound {
 		rows[2].BoundBy = "the host's scheduler, which puts the thread off (docs/adr/0030)"
 	}

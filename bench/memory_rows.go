@@ -21,7 +21,7 @@ func memory(ctx context.Context, e *Env) ([]report.Row, error) {
 		return nil, err
 	}
 	defer srv.Stop()
-	rows := []report.Row{{Name: "memory-node", Unit: "MB", Bound: 64, Better: report.Lower, Against: "its resident memory at 250 streams"}}
+	rows := []report.Row{{Name: "memory-node", Unit: "MB", Bound: 64, Better: report.Lower, Against: "its resident memory at 250 streams, without the arena of KV"}}
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	bodies := make([]load.Body, n)

@@ -135,6 +135,9 @@ func (m *Machine) roomBefore(e *engine, s *seq) float64 {
 
 // carryOn brings more to the sequences that have a part of it.
 func (m *Machine) carryOn(e *engine) {
+	if !m.below(e) {
+		return
+	}
 	e.room, e.carried = m.roomUp(e), false
 	for _, s := range e.running {
 		if s.brings() {

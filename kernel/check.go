@@ -93,8 +93,8 @@ func (m *Machine) checkEngine(e *engine) error {
 }
 
 // checkTiers proves the ledger below the device: each lease of a step belongs
-// to a copy in flight, to the rest of one, or to a block being saved, each one of a move to a move,
-// and only sequences that wait want blocks.
+// to a copy in flight, to the rest of one, or to a block being saved, each one of
+// a move to a move, and only sequences that wait want blocks.
 func (m *Machine) checkTiers() error {
 	t := &m.kv
 	if t.host == nil {

@@ -25,29 +25,7 @@ func (s *Store) readDirect(e *entry, dst [][]byte) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	left, off := e.size(), e.off
-	for left > 0 {
-		n, err := unix.Preadv(fd, parts[:min(len(parts), vectors)], off)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			return false
-		}
-		// The last piece may lack what is beyond the file's end.
-		if left -= int64(n); left > 0 && n%alignBytes != 0 {
-			return false
-		}
-		off += int64(n)
-		for n > 0 && len(parts) > 0 {
-			k := min(n, len(parts[0]))
-			n -= k
-			if parts[0] = parts[0][k:]; len(parts[0]) == 0 {
-				parts = parts[1:]
-			}
-		}
-	}
-	return true
+	return transfer(unix.Preadv, fd, parts, e.off, e.size()) == nil
 }
 
 // pieces are parts of dst for n bytes in whole pieces of alignBytes; nil: dst is

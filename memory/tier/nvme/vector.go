@@ -38,10 +38,10 @@ func length(parts [][]byte) (n int64) {
 	return n
 }
 
-// transfer calls op, preadv or pwritev, until all parts went. It changes the
-// slice of parts.
-func transfer(op func(int, [][]byte, int64) (int, error), fd int, parts [][]byte, off int64) error {
-	for len(parts) > 0 {
+// transfer calls op, preadv or pwritev, until so many bytes of the parts went, or
+// more. It changes the slice of parts.
+func transfer(op func(int, [][]byte, int64) (int, error), fd int, parts [][]byte, off, bytes int64) error {
+	for bytes > 0 {
 		n, err := op(fd, parts[:min(len(parts), vectors)], off)
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -52,7 +52,7 @@ func transfer(op func(int, [][]byte, int64) (int, error), fd int, parts [][]byte
 		if n == 0 {
 			return errShort
 		}
-		off += int64(n)
+		off, bytes = off+int64(n), bytes-int64(n)
 		for n > 0 {
 			k := min(n, len(parts[0]))
 			n -= k
@@ -64,10 +64,12 @@ func transfer(op func(int, [][]byte, int64) (int, error), fd int, parts [][]byte
 	return nil
 }
 
-func readAt(fd int, parts [][]byte, off int64) error { return transfer(unix.Preadv, fd, parts, off) }
+func readAt(fd int, parts [][]byte, off int64) error {
+	return transfer(unix.Preadv, fd, parts, off, length(parts))
+}
 
 func writeAt(fd int, parts [][]byte, off int64) error {
-	return transfer(unix.Pwritev, fd, parts, off)
+	return transfer(unix.Pwritev, fd, parts, off, length(parts))
 }
 
 // again repeats a call that a signal broke off.
