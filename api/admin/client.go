@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 
 	"ieg"
@@ -143,9 +145,9 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.http.Do(req)
-	for n := 1; n < triesMax && method == http.MethodGet && cutOff(err); n++ {
-		resp, err = c.http.Do(req)
+	resp, cutOff, err := c.try(req)
+	for n := 1; n < triesMax && method == http.MethodGet && cutOff; n++ {
+		resp, cutOff, err = c.try(req)
 	}
 	if err != nil {
 		return nil, c.explainDial(err)
@@ -161,10 +163,19 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 	return nil, e.err()
 }
 
-// cutOff tells that a connection ended without an answer: the node, with as
-// many as it takes, let this one go as silent before the request was written.
-func cutOff(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+// try sends a request once. cutOff tells that its connection ended without a
+// byte of an answer: the node, with as many as it takes, let this one go as
+// silent before the request came. How the HTTP client words that depends on
+// what it was doing then, so its errors are not asked.
+func (c *Client) try(req *http.Request) (resp *http.Response, cutOff bool, err error) {
+	var connected, answered atomic.Bool // the hooks run in the transport's goroutines
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { connected.Store(true) },
+		GotFirstResponseByte: func() { answered.Store(true) },
+	})
+	resp, err = c.http.Do(req.WithContext(ctx))
+	cutOff = err != nil && req.Context().Err() == nil && connected.Load() && !answered.Load()
+	return resp, cutOff, err
 }
 
 func (c *Client) explainDial(err error) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -119,5 +120,58 @@ func TestBurst(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// cuts are ways in which a node ends a connection without an answer.
+var cuts = []func(*net.UnixConn){
+	func(*net.UnixConn) {},
+	func(c *net.UnixConn) { _ = c.CloseRead() },
+	func(c *net.UnixConn) { _ = c.CloseWrite() },
+	func(c *net.UnixConn) { _, _ = c.Read(make([]byte, 1)) },
+	func(c *net.UnixConn) { _, _ = c.Read(make([]byte, 1<<10)) },
+}
+
+// TestCutOff: a question whose connection ends without an answer is asked
+// again, whatever the client was doing when it ended.
+func TestCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 200
+	cut := 0
+	done := make(chan error, 1)
+	go func() {
+		for i := range rounds * triesMax {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				done <- err
+				return
+			}
+			if i%triesMax < triesMax-1 {
+				cuts[cut%len(cuts)](conn)
+				cut++
+				conn.Close()
+				continue
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+				t.Errorf("round %d: %v", i/triesMax, err)
+			}
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+			conn.Close()
+		}
+		done <- nil
+	}()
+	for i := range rounds {
+		if _, err := NewClient(path).Status(t.Context()); err != nil {
+			t.Errorf("round %d: %v", i, err)
+			break
+		}
+	}
+	l.Close()
+	if err := <-done; err != nil && !t.Failed() {
+		t.Error(err)
 	}
 }
