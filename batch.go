@@ -51,8 +51,14 @@ type KVOp struct {
 	From Slot  // Copy, Save
 	To   Slot  // Trim, Copy, Load: the slot that changes
 	N    int32 // tokens kept (Trim), copied from the start (Copy), saved, loaded
-	// Start is the first token of a Save or Load.
+	// Start is the first token of a Save or Load: a multiple of PieceTokens.
 	Start int32
+	// Sum is the digest of the first extent's pieces before Start, 0 if there
+	// are none.
+	Sum uint64
+	// Open tells that a Load leaves pieces of its last extent to a later op,
+	// which goes on at this one's end and proves it.
+	Open bool
 	// Extents are the block that a Save writes a part of, or the blocks that a
 	// Load reads, in order and without gaps.
 	Extents []Extent
@@ -70,13 +76,14 @@ const (
 	KVCopy
 	// KVSave copies tokens [Start, Start+N) of From into the one extent. They
 	// are whole pieces of it, the last one of a shorter block aside, and all
-	// before them was saved by earlier ops.
+	// before them was saved by earlier ops, the last of which told Sum.
 	KVSave
 	// KVLoad makes To hold tokens [0, Start+N): it keeps its first Start
-	// tokens, a multiple of BlockTokens, and takes the N that follow from the
-	// extents, of which the first starts at Start and the last may hold more.
-	// An extent that is not what its digest says leaves the slot empty, and no
-	// Work of the batch is done (StepFailed, CopyDone.Bad).
+	// tokens and takes the N that follow from the extents, of which the first
+	// holds token Start and the last may hold more. Where the first begins
+	// before Start, an Open op loaded what it has there, and told Sum. An extent
+	// that is not what its digest says leaves the slot empty, and no Work of the
+	// batch is done (StepFailed, CopyDone.Bad). What is open need not be proven.
 	KVLoad
 )
 

@@ -96,15 +96,15 @@ type Extent struct {
 	N      int32 // tokens of the block
 	Codec  Codec
 	Bytes  int64
-	Digest uint64 // Load: of all bytes. Save: of the pieces before the op's first.
+	Digest uint64 // Load: of those bytes
 	Pages  []Page
 }
 
 // CopyDone reports a KVSave or KVLoad.
 type CopyDone struct {
 	Op int32 // index in Batch.Ops
-	// Digest is, after a Save, that of the block's bytes up to the end of what
-	// was saved.
+	// Digest is, after a Save or an open Load, that of the last extent's bytes up
+	// to the end of what was copied.
 	Digest uint64
 	// Bad is, after a Load, one more than the index of the first extent whose
 	// bytes are not what its digest says; the slot is then empty. 0: none.

@@ -124,6 +124,9 @@ type EngineInfo struct {
 	KVName string `json:"kv_name,omitempty"`
 	// KVINT8 tells that blocks may be kept as int8.
 	KVINT8 bool `json:"kv_int8,omitempty"`
+	// KVPieces tells that a Load takes the time of what it adds, whatever its
+	// slot holds, so that rows may come up piece by piece.
+	KVPieces bool `json:"kv_pieces,omitempty"`
 
 	WeightBytes  int64 `json:"weight_bytes_resident"`
 	KVBytes      int64 `json:"kv_bytes"`

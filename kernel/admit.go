@@ -15,6 +15,7 @@ const (
 	admitted admission = iota
 	awaiting           // a prefix that is being computed, or its reader
 	full               // no row or no cells: nobody behind it gets one either
+	clearing           // what its row holds is being saved: it is next
 )
 
 // embedTenant keeps rows that held embeddings from being matched.
@@ -30,7 +31,7 @@ func (m *Machine) admit(e *engine) {
 	if k, ok := e.passes.Overdue(&e.waiting, e.leastUrgent()); ok {
 		s := e.seqs[k.Seq]
 		s.yielded = m.cfg.Preemption.MaxPerRequest // its turn has come, and stays
-		if m.tryAdmit(e, s) == full {
+		if a := m.tryAdmit(e, s); a == full || a == clearing {
 			return
 		}
 	}
@@ -40,7 +41,7 @@ func (m *Machine) admit(e *engine) {
 		case awaiting:
 			i++
 			e.lift(s)
-		case full:
+		case full, clearing:
 			return
 		}
 	}
@@ -102,10 +103,17 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 	}
 	for {
 		var fits bool
-		if match, fits = m.makeCells(e, s, match, &b); fits && len(e.running) < int(e.info.StepTokens) && m.takeRow(e, s, match, &b) {
-			return admitted
+		a := full
+		if match, fits = m.makeCells(e, s, match, &b); fits && len(e.running) < int(e.info.StepTokens) {
+			a = m.takeRow(e, s, match, &b)
+		}
+		if a == admitted {
+			return a
 		}
 		m.letGo(&b)
+		if a == clearing {
+			return a
+		}
 		if !m.yield(e, s) {
 			return m.noRoom(e, s)
 		}
@@ -115,19 +123,22 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 
 // takeRow gives the sequence a row, after what the row loses by that was saved,
 // with what is brought for it.
-func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
+func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) admission {
 	slot, inPlace := e.pool.Plan(match)
 	if slot == ieg.NoSlot {
-		return false
+		return full
 	}
 	keep := int32(0)
 	if inPlace {
 		keep = match.N
 	}
+	if m.clears(e, slot, keep) {
+		return clearing
+	}
 	m.rescue(e, slot, keep)
 	g, ops, ok := e.pool.Acquire(s.id, s.tokens, s.tenant(), match, m.now, e.batch.Ops)
 	if !ok {
-		return false
+		return full
 	}
 	e.batch.Ops = ops
 	m.account(s, g.Cached, b)
@@ -152,7 +163,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 		}
 	}
 	m.enter(e, s, g, cached)
-	return true
+	return admitted
 }
 
 // tenant is the salt of the sequence's KV.

@@ -24,12 +24,16 @@ type fetching struct {
 type brought struct {
 	start, n int32
 	blocks   []*kv.Known
+	sum      uint64 // digest of what precedes start of the first block
 	lease    kv.LeaseID
 	seconds  float64 // to copy
 	saves    float64 // seconds to compute instead
 }
 
 func (b *brought) end() int32 { return b.start + b.n }
+
+// inside tells whether a part of the first block was brought before.
+func (b *brought) inside() bool { return b.n > 0 && b.start > b.blocks[0].Start }
 
 // names completes the names of the sequence's full blocks.
 func (m *Machine) names(e *engine, s *seq) {
@@ -102,10 +106,11 @@ func (m *Machine) letGo(b *brought) {
 	}
 }
 
-// roomUp is the seconds of copies up for which a step has room: with streams in
-// it a share of its time, but CopyMax at least. In the unified layout cells
-// for all that is brought are there now, and may not be later.
-func (m *Machine) roomUp(e *engine) float64 {
+// copyRoom is the seconds of copies for which a step has room, those in the
+// background aside: with streams in it a share of its time, but CopyMax at
+// least. In the unified layout cells for all that is brought are there now,
+// and may not be later.
+func (m *Machine) copyRoom(e *engine) float64 {
 	var l cost.Step
 	for _, s := range e.running {
 		if s.decodes() {
@@ -120,7 +125,7 @@ func (m *Machine) roomUp(e *engine) float64 {
 	if s := e.firstPrompt(); s != nil && e.long(s) && e.due <= 0 {
 		step += m.compute(e, s.computed, e.piece(s)) // the streams wait anyhow
 	}
-	return max(CopyMax.Seconds(), LoadShare*step)
+	return max(CopyMax.Seconds(), CopyShare*step)
 }
 
 // roomBefore is what the sequence's own tile adds to the room, if that is due once
@@ -130,7 +135,7 @@ func (m *Machine) roomBefore(e *engine, s *seq) float64 {
 	if e.due > 0 || e.info.Tile <= 1 || left < e.info.Tile {
 		return 0
 	}
-	return LoadShare * m.compute(e, s.rest.end(), e.info.Tile)
+	return CopyShare * m.compute(e, s.rest.end(), e.info.Tile)
 }
 
 // carryOn brings more to the sequences that have a part of it.
@@ -138,7 +143,7 @@ func (m *Machine) carryOn(e *engine) {
 	if !m.below(e) {
 		return
 	}
-	e.room, e.carried = m.roomUp(e), false
+	e.room, e.carried, e.clear = m.copyRoom(e), false, ieg.NoSlot
 	for _, s := range e.running {
 		if s.brings() {
 			n := m.carry(e, s, s.slot)
@@ -148,54 +153,78 @@ func (m *Machine) carryOn(e *engine) {
 	}
 }
 
-// carry adds the copy of the next part of what is brought for a sequence to the
-// batch, and tells how many tokens that are: as many whole blocks as the step
-// has room for, one at least if nothing else was brought with it.
-func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
-	rest, h := &s.rest, m.kv.host
-	k, part, room := 0, brought{start: rest.start}, e.room+m.roomBefore(e, s)
-	for ; k < len(rest.blocks); k++ {
-		b := rest.blocks[k]
-		n := min(b.Start+b.N(), rest.end()) - rest.start
+// part is the next part of what is brought that takes no more than room, but
+// one unit at least if it must: whole pieces, or blocks where an engine would
+// copy the others again with each. open tells that its last block goes on in
+// the next part.
+func (m *Machine) part(e *engine, rest *brought, room float64, must bool) (p brought, open bool) {
+	unit := int32(ieg.BlockTokens)
+	if e.info.KVPieces {
+		unit = ieg.PieceTokens
+	}
+	p = brought{start: rest.start, sum: rest.sum}
+	for p.end() < rest.end() {
+		n := min((p.end()/unit+1)*unit, rest.end()) - p.start
 		seconds := e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
-		if seconds > room && (k > 0 || e.carried) {
+		if seconds > room && (p.n > 0 || !must) {
 			break
 		}
-		part.n, part.seconds = n, seconds
+		p.n, p.seconds = n, seconds
 	}
-	if k == 0 {
+	k := 0
+	for k < len(rest.blocks) && rest.blocks[k].Start < p.end() {
+		k++
+	}
+	if p.blocks = rest.blocks[:k]; k > 0 {
+		last := p.blocks[k-1]
+		open = p.end() < rest.end() && p.end() < last.Start+last.N()
+	}
+	return p, open
+}
+
+// carry adds the copy of the next part of what is brought for a sequence to the
+// batch, and tells how many tokens that are: as many as the step has room for,
+// a few at least if nothing else was brought with it.
+func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
+	rest, h := &s.rest, m.kv.host
+	part, open := m.part(e, rest, e.room+m.roomBefore(e, s), !e.carried)
+	if part.n == 0 {
 		return 0
 	}
 	e.room, e.carried = e.room-part.seconds, true
-	part.blocks, part.lease = rest.blocks[:k], rest.lease
-	if k == len(rest.blocks) {
+	part.lease = rest.lease
+	if part.n == rest.n {
 		*rest = brought{}
 	} else {
 		// Each part is leased by itself: it may be over when the rest is given up.
 		part.lease = h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, part.blocks...)
-		rest.start, rest.n, rest.blocks = part.end(), rest.n-part.n, rest.blocks[k:]
+		done := len(part.blocks)
+		if open {
+			done--
+		}
+		rest.start, rest.n, rest.sum, rest.blocks = part.end(), rest.n-part.n, 0, rest.blocks[done:]
 		whole := rest.lease
 		rest.lease = h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, rest.blocks...)
 		h.Release(whole)
 	}
-	m.copyUp(e, s, slot, &part)
+	m.copyUp(e, s, slot, &part, open)
 	return part.n
 }
 
 // copyUp adds the copy of a part to the batch.
-func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought) {
-	op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: b.start, N: b.n}
+func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought, open bool) {
+	op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: b.start, N: b.n, Sum: b.sum, Open: open}
 	for _, k := range b.blocks {
 		op.Extents = append(op.Extents, k.Extent())
 	}
 	e.batch.Ops = append(e.batch.Ops, op)
 	e.pool.Brought(slot, b.end())
-	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: b.n, bytes: e.bytes(ieg.CodecRaw, b.n),
+	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: b.n, bytes: e.bytes(ieg.CodecRaw, b.n), open: open,
 		seq: s, slot: slot, blocks: b.blocks, lease: b.lease})
 	e.flight.copying += b.seconds
 }
 
-// credit counts from which tier a sequence's cached tokens came, and notes why.
+// account counts from which tier a sequence's cached tokens came, and notes why.
 func (m *Machine) account(s *seq, row int32, b *brought) {
 	nvme := min(s.fetch.tokens, b.n)
 	from := [ieg.NumTiers]int32{ieg.TierDevice: row, ieg.TierHost: b.n - nvme, ieg.TierNVMe: nvme}

@@ -93,10 +93,13 @@ type engine struct {
 	due   time.Duration
 	tiled bool
 	solo  bool // its last step was an embedding that fits beside no decode
-	// room is the seconds of copies up that the batch being made has room for;
-	// carried: it has some already.
+	// Of the batch being made: room is the seconds of copies for which it has
+	// room beside its streams, without those that go down in the background;
+	// carried tells that some go up; clear is the row that somebody waits for,
+	// to be saved before others.
 	room    float64
 	carried bool
+	clear   ieg.Slot
 	awaits  int   // sequences that await a prefix, as of the last admission
 	owed    int32 // uncomputed known tokens of the running ones, while admitting
 	// blocked did not fit, and nothing was given up since.

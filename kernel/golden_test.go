@@ -132,7 +132,7 @@ func (s *story) up(id ieg.EngineID, a args) {
 	if err := info.Layout.UnmarshalText([]byte(a.layout)); err != nil {
 		s.t.Fatal(err)
 	}
-	info.KVToken, info.KVName = int64(a.kv), "kv"
+	info.KVToken, info.KVName, info.KVPieces = int64(a.kv), "kv", !a.blocks
 	s.apply(kernel.EngineReady{Info: info})
 }
 
@@ -289,7 +289,14 @@ func (s *story) batch(b *ieg.Batch) {
 		case ieg.KVSave:
 			fmt.Fprintf(w, "  save [%d, %d) of slot %d to pages %v\n", op.Start, op.Start+op.N, op.From, op.Extents[0].Pages)
 		case ieg.KVLoad:
-			fmt.Fprintf(w, "  load [%d, %d) into slot %d from %d blocks\n", op.Start, op.Start+op.N, op.To, len(op.Extents))
+			fmt.Fprintf(w, "  load [%d, %d) into slot %d from %d blocks", op.Start, op.Start+op.N, op.To, len(op.Extents))
+			if op.Sum != 0 {
+				fmt.Fprintf(w, " after digest %d", op.Sum)
+			}
+			if op.Open {
+				fmt.Fprint(w, ", open")
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	for _, x := range b.Work {

@@ -28,7 +28,7 @@ type below struct {
 type tierArgs struct {
 	kv, pages, page, bad, move int
 	text, stored, err, why     string
-	gone, nostore              bool
+	gone, nostore, blocks      bool
 }
 
 func (a *tierArgs) scan(t *testing.T, d *datadriven.TestData) {
@@ -37,7 +37,7 @@ func (a *tierArgs) scan(t *testing.T, d *datadriven.TestData) {
 		"text": &a.text, "stored": &a.stored, "err": &a.err, "why": &a.why} {
 		d.MaybeScanArgs(t, name, into)
 	}
-	a.gone, a.nostore = d.HasArg("gone"), d.HasArg("nostore")
+	a.gone, a.nostore, a.blocks = d.HasArg("gone"), d.HasArg("nostore"), d.HasArg("blocks")
 }
 
 // tiers runs the commands on what lies below the device.

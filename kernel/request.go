@@ -249,9 +249,12 @@ func (m *Machine) finish(s *seq, reason ieg.StopReason, err error) {
 
 // vacate gives up the sequence's row; its tokens stay there for their prefix.
 func (m *Machine) vacate(s *seq) {
+	e := s.req.engine
+	if s.rest.inside() {
+		e.pool.Doubt(s.slot)
+	}
 	m.letGo(&s.rest)
 	if s.slot != ieg.NoSlot {
-		e := s.req.engine
 		e.pool.Release(s.slot, m.now, e.rent)
 		s.slot, e.blocked, e.saveBlocked = ieg.NoSlot, 0, false
 	}

@@ -62,8 +62,11 @@ func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
 	if n.fetch.awaits, err = m.pick(s.Awaits); err != nil || s.Rest == nil {
 		return err
 	}
-	n.rest = brought{start: s.Rest.Start, n: s.Rest.N, lease: s.Rest.Lease}
+	n.rest = brought{start: s.Rest.Start, n: s.Rest.N, sum: s.Rest.Sum, lease: s.Rest.Lease}
 	n.rest.blocks, err = m.pick(s.Rest.Blocks)
+	if err == nil && n.rest.n > 0 && len(n.rest.blocks) == 0 {
+		err = fmt.Errorf("sequence %d has %d tokens to bring and no blocks for them", n.id, n.rest.n)
+	}
 	return err
 }
 
@@ -94,7 +97,7 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 	}
 	e.flight.copying = s.Flight.Copying
 	for _, c := range s.Flight.Copies {
-		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
+		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, open: c.Open, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
 		if f.blocks, err = m.pick(c.Blocks); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ type flown struct {
 	op     int32
 	n      int32
 	bytes  int64
+	open   bool // its last block is not proven yet: the next part of it goes on
 	save   *saving
 	seq    *seq
 	slot   ieg.Slot
@@ -43,7 +44,7 @@ func (m *Machine) down(e *engine) {
 	working := len(e.batch.Work) > 0
 	if working {
 		step := e.profile.Speed().Step(e.flight.load)
-		e.credit = min(e.credit+m.cfg.KV.SaveShare*step, max(CopyMax.Seconds(), piece))
+		e.credit = min(e.credit+m.cfg.KV.SaveShare*step, max(CopyMax.Seconds(), CopyShare*step, piece))
 		room = e.credit
 	}
 	for room >= piece || !working && room > 0 {
@@ -70,8 +71,8 @@ func (m *Machine) down(e *engine) {
 
 // save adds the copy of the next n tokens of a saving to the batch.
 func (m *Machine) save(e *engine, sv *saving, n int32) {
-	ext := sv.k.Extent()
-	e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: n, Extents: []ieg.Extent{ext}})
+	e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: n, Sum: sv.k.Digest,
+		Extents: []ieg.Extent{sv.k.Extent()}})
 	bytes := e.bytes(ieg.CodecRaw, n)
 	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: n, bytes: bytes, save: sv})
 	e.flight.copying += e.saveRate.seconds(bytes)
@@ -96,31 +97,41 @@ func (m *Machine) savable(e *engine) bool {
 	return false
 }
 
-// nextSave begins with the next block: of idle rows first, the least recently
-// used before others, since they will be overwritten; then of running ones.
+// nextSave begins with the next block.
 func (m *Machine) nextSave(e *engine) bool {
 	for !e.saveBlocked {
-		best := ieg.NoSlot
-		for i := range e.pool.Slots() {
-			s := ieg.Slot(i)
-			r := e.pool.Row(s)
-			if _, n := e.pool.Unsaved(s, r.Owner == 0); n == 0 {
-				continue
-			}
-			if b := best; b == ieg.NoSlot || (r.Owner == 0) != (e.pool.Row(b).Owner == 0) && r.Owner == 0 ||
-				(r.Owner == 0) == (e.pool.Row(b).Owner == 0) && r.Used < e.pool.Row(b).Used {
-				best = s
-			}
-		}
-		if best == ieg.NoSlot {
+		slot := e.unsaved()
+		if slot == ieg.NoSlot {
 			return false
 		}
-		if sv := m.beginSave(e, best); sv != nil {
+		if sv := m.beginSave(e, slot); sv != nil {
 			e.saving = sv
 			return true
 		}
 	}
 	return false
+}
+
+// unsaved is the row that is saved next: the one that somebody waits for, then
+// idle ones, the least recently used before others, since they will be
+// overwritten; then running ones.
+func (e *engine) unsaved() ieg.Slot {
+	best := ieg.NoSlot
+	for i := range e.pool.Slots() {
+		s := ieg.Slot(i)
+		r := e.pool.Row(s)
+		if _, n := e.pool.Unsaved(s, r.Owner == 0); n == 0 {
+			continue
+		}
+		if s == e.clear {
+			return s
+		}
+		if b := best; b == ieg.NoSlot || (r.Owner == 0) != (e.pool.Row(b).Owner == 0) && r.Owner == 0 ||
+			(r.Owner == 0) == (e.pool.Row(b).Owner == 0) && r.Used < e.pool.Row(b).Used {
+			best = s
+		}
+	}
+	return best
 }
 
 // beginSave makes room in the arena for the next unsaved block of a row. Nil:
@@ -159,6 +170,30 @@ func (m *Machine) beginSave(e *engine, slot ieg.Slot) *saving {
 	}
 	row.Saved = start + n
 	return &saving{k: k, slot: slot, lease: h.Hold(kv.LeaseStep, uint64(e.id), e.info.Epoch, ieg.Never, k)}
+}
+
+// clears tells whether what a row has beyond keep must be saved before it is
+// overwritten and takes longer than the streams of a step should wait: then
+// whoever is to have the row waits instead, while it is saved in pieces.
+func (m *Machine) clears(e *engine, slot ieg.Slot, keep int32) bool {
+	row := e.pool.Row(slot)
+	if !m.below(e) || e.saveBlocked || row.Computed <= keep {
+		return false
+	}
+	n := int32(0)
+	if start, k := e.pool.Unsaved(slot, true); k >= RescueTokensMin {
+		n = row.Computed - start
+	}
+	if sv := e.saving; sv != nil && sv.slot == slot {
+		n += sv.k.N() - sv.done
+	}
+	seconds := e.saveRate.seconds(e.bytes(ieg.CodecRaw, n))
+	if seconds <= e.room {
+		e.room -= seconds
+		return false
+	}
+	e.clear = slot
+	return true
 }
 
 // rescue copies all that is not saved of a row, of which only the first keep
@@ -217,7 +252,11 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 			m.kv.counts.LoadedBytes += f.bytes
 		} else if c != nil {
 			m.kv.counts.Corrupt++
-			m.discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
+			m.kv.host.Discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
+		}
+		if right && f.open {
+			f.seq.rest.sum = c.Digest // if that was given up, nobody asks for it
+			continue
 		}
 		if computed := f.seq.computed; e.pool.Proven(f.slot, right) && !right && f.seq.state == seqRunning {
 			e.ahead += int64(computed)

@@ -71,6 +71,7 @@ type SavedSaving struct {
 type SavedCopy struct {
 	Op, N  int32
 	Bytes  int64
+	Open   bool
 	Save   *SavedSaving
 	Seq    ieg.SeqID
 	Slot   ieg.Slot
@@ -215,6 +216,7 @@ type SavedSeq struct {
 // SavedRest are tokens [Start, Start+N) that are brought for a sequence.
 type SavedRest struct {
 	Start, N int32
+	Sum      uint64
 	Blocks   []ieg.BlockHash
 	Lease    kv.LeaseID
 }
@@ -280,7 +282,7 @@ func (b *brought) save() *SavedRest {
 	if b.n == 0 {
 		return nil
 	}
-	return &SavedRest{b.start, b.n, hashes(b.blocks), b.lease}
+	return &SavedRest{b.start, b.n, b.sum, hashes(b.blocks), b.lease}
 }
 
 func (e *engine) save() SavedEngine {
@@ -314,7 +316,7 @@ func (f *flight) save() SavedFlight {
 	}
 	s.Copying = f.copying
 	for _, c := range f.copies {
-		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
+		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Open: c.open, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
 		if c.seq != nil {
 			sc.Seq = c.seq.id
 		}

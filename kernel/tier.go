@@ -186,7 +186,7 @@ func (m *Machine) stored(k *kv.Known, d *ieg.MoveDone) {
 		t.host.OnDisk(k, kv.Kept{Codec: d.Codec, Bytes: d.Bytes, Digest: d.Digest})
 	case d.Gone:
 		t.counts.Corrupt++
-		m.discard(k)
+		m.kv.host.Discard(k)
 	default:
 		t.counts.StoresRefused++
 	}
@@ -213,13 +213,6 @@ func (m *Machine) fetched(k *kv.Known, d *ieg.MoveDone) {
 		}
 	}
 	t.settleFetchers()
-}
-
-// discard takes a block whose bytes are wrong out of the arena.
-func (m *Machine) discard(k *kv.Known) {
-	if k.State == kv.HostResident && !k.Held() {
-		m.kv.host.Evict(k)
-	}
 }
 
 // expire ends the leases whose time has come.

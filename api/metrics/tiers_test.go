@@ -128,6 +128,37 @@ vllm:kv_offload_store_time_total{engine="1",model_name="m"} 1`), "\n") {
 	}
 }
 
+// What comes up in parts was all brought.
+func TestBroughtInParts(t *testing.T) {
+	tap := NewTap(meter.DefaultConfig())
+	now := ieg.Time(0)
+	observe := func(ev kernel.Event, r kernel.Ready) {
+		now = now.Add(time.Millisecond)
+		tap.Observe(now, ev, &r)
+	}
+	observe(kernel.EngineReady{Info: ieg.EngineInfo{ID: 1, Epoch: 1, KVToken: 100, Cells: 4096, Model: ieg.ModelInfo{Name: "m"}}}, kernel.Ready{})
+	ready := kernel.Ready{Admits: []kernel.Admit{{Request: 1, Seq: 1}}}
+	var next kernel.Event = kernel.Arrived{Request: &ieg.Request{ID: 1, Model: "m", N: 1, Prompt: make([]ieg.Token, 500)}}
+	for step, start := range []int32{0, 64, 128} {
+		b := &ieg.Batch{Engine: 1, Epoch: 1, Step: ieg.StepID(step + 1), Ops: []ieg.KVOp{{Kind: ieg.KVLoad, To: 3, Start: start, N: 64, Open: true}}}
+		if step == 0 {
+			b.New = []ieg.SeqStart{{Seq: 1, Slot: 3}}
+		}
+		if step == 2 {
+			b.Ops[0].N, b.Ops[0].Open = 272, false
+			b.Work = []ieg.Work{{Seq: 1, Slot: 3, Start: 400, N: 100, Sample: true}}
+		}
+		ready.Batches = []*ieg.Batch{b}
+		observe(next, ready)
+		ready = kernel.Ready{}
+		next = kernel.StepDone{Done: &ieg.StepDone{Engine: 1, Epoch: 1, Step: b.Step, Copies: []ieg.CopyDone{{Op: 0}}}}
+	}
+	observe(next, kernel.Ready{})
+	if e := tap.Snapshot().Engines[0]; e.PromptTokens != 500 || e.CachedTokens != 400 || e.BroughtTokens != 400 || e.Loads.Bytes != 40000 {
+		t.Errorf("%d prompt tokens, %d cached, %d brought in %d bytes; want 500, 400, 400 in 40000", e.PromptTokens, e.CachedTokens, e.BroughtTokens, e.Loads.Bytes)
+	}
+}
+
 // What was brought and is wrong was neither cached nor brought.
 func TestBroughtInVain(t *testing.T) {
 	tap := NewTap(meter.DefaultConfig())

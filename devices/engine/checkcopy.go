@@ -77,27 +77,36 @@ func checkSave(op *ieg.KVOp) error {
 	if op.Start%ieg.PieceTokens != 0 || end%ieg.PieceTokens != 0 && end != last {
 		return fmt.Errorf("tokens %d to %d are not whole pieces of %d", op.Start, end, ieg.PieceTokens)
 	}
-	if op.Start == e.Start && e.Digest != 0 {
-		return fmt.Errorf("digest %016x of no pieces; it begins with 0", e.Digest)
+	return checkSum(op)
+}
+
+// checkSum: nothing is summed up before a block's first piece.
+func checkSum(op *ieg.KVOp) error {
+	if op.Start == op.Extents[0].Start && op.Sum != 0 {
+		return fmt.Errorf("digest %016x of no pieces; it begins with 0", op.Sum)
 	}
 	return nil
 }
 
 // checkLoad: blocks without gaps that cover what is asked for and no more.
 func checkLoad(op *ieg.KVOp, has int32) error {
-	if op.Start%ieg.BlockTokens != 0 || op.Start > has {
-		return fmt.Errorf("keeps %d tokens of %d; it must be a multiple of %d", op.Start, has, ieg.BlockTokens)
+	if op.Start%ieg.PieceTokens != 0 || op.Start > has {
+		return fmt.Errorf("keeps %d tokens of %d; it must be a multiple of %d", op.Start, has, ieg.PieceTokens)
 	}
 	at, end := op.Start, op.Start+op.N
 	for i := range op.Extents {
 		e := &op.Extents[i]
-		if e.Start != at || at >= end {
+		inside := i == 0 && e.Start < at && at < e.Start+e.N
+		if e.Start != at && !inside || at >= end {
 			return fmt.Errorf("extent %d begins at %d; tokens %d to %d are to be loaded and those up to %d are covered", i, e.Start, op.Start, end, at)
 		}
-		at += e.N
+		at = e.Start + e.N
 	}
 	if at < end {
 		return fmt.Errorf("%d extents end at %d; tokens %d to %d are to be loaded", len(op.Extents), at, op.Start, end)
 	}
-	return nil
+	if op.Open && (end == at || end%ieg.PieceTokens != 0) {
+		return fmt.Errorf("leaves the block that ends at %d open at %d; what is left must be whole pieces of %d", at, end, ieg.PieceTokens)
+	}
+	return checkSum(op)
 }

@@ -65,7 +65,7 @@ func appendBatch(d []byte, b *ieg.Batch) []byte {
 // The least bytes that an element of each list takes.
 const (
 	dropSize     = 1
-	opSize       = 6
+	opSize       = 15
 	extentSize   = 13
 	workSize     = 5
 	seqStartSize = 44
@@ -109,6 +109,8 @@ func appendOp(d []byte, op *ieg.KVOp) []byte {
 	d = appendI32(d, op.To)
 	d = appendI32(d, op.N)
 	d = appendI32(d, op.Start)
+	d = binary.LittleEndian.AppendUint64(d, op.Sum)
+	d = appendBool(d, op.Open)
 	d = binary.AppendUvarint(d, uint64(len(op.Extents)))
 	for i := range op.Extents {
 		d = appendExtent(d, &op.Extents[i])
@@ -119,7 +121,7 @@ func appendOp(d []byte, op *ieg.KVOp) []byte {
 func readOp(r *reader, op *ieg.KVOp) {
 	*op = ieg.KVOp{
 		Kind: ieg.KVOpKind(r.u8(uint8(ieg.KVLoad))),
-		From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(), Start: r.i32(),
+		From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(), Start: r.i32(), Sum: r.u64(), Open: r.bool(),
 		Extents: op.Extents[:0],
 	}
 	op.Extents = resize(op.Extents, r.count(extentSize, OpExtents))

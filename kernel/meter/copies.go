@@ -5,12 +5,15 @@ import "ieg"
 // copies follows the KV that goes to and from an engine's device.
 type copies struct {
 	step    ieg.StepID
-	ops     []ieg.KVOp         // of the batch that was sent last
-	brought map[ieg.Slot]int32 // tokens loaded for a sequence that has had no work yet
+	ops     []ieg.KVOp          // of the batch that was sent last
+	brought map[ieg.Slot]loaded // for sequences that have had no work yet
 	// hopes are sequences whose first work depends on a load: they are counted
 	// once it is done and right.
 	hopes []hope
 }
+
+// loaded are n tokens up to end, loaded in one part or several.
+type loaded struct{ end, n int32 }
 
 // hope is a sequence of which brought tokens, of the cached ones, come from
 // below the device.
@@ -28,9 +31,13 @@ func (c *copies) sent(b *ieg.Batch) {
 		switch op.Kind {
 		case ieg.KVLoad:
 			if c.brought == nil {
-				c.brought = map[ieg.Slot]int32{}
+				c.brought = map[ieg.Slot]loaded{}
 			}
-			c.brought[op.To] = op.N
+			was := c.brought[op.To]
+			if was.end != op.Start {
+				was.n = 0
+			}
+			c.brought[op.To] = loaded{end: op.Start + op.N, n: was.n + op.N}
 		case ieg.KVTrim, ieg.KVCopy:
 			delete(c.brought, op.To)
 		}
@@ -39,7 +46,7 @@ func (c *copies) sent(b *ieg.Batch) {
 
 // take is what was loaded into the row of a sequence that begins.
 func (c *copies) take(slot ieg.Slot) int32 {
-	n := c.brought[slot]
+	n := c.brought[slot].n
 	delete(c.brought, slot)
 	return n
 }

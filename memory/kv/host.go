@@ -373,6 +373,11 @@ func (h *Host) Evict(k *Known) {
 	if k.State != HostResident || k.held > 0 {
 		panic(fmt.Sprintf("kv: block %s is evicted in state %d, held by %d", k.Hash, k.State, k.held))
 	}
+	h.takeOff(k)
+}
+
+// takeOff takes a resident block off its pages.
+func (h *Host) takeOff(k *Known) {
 	last := len(h.resident) - 1
 	h.resident[k.at] = h.resident[last]
 	h.resident[k.at].at = k.at

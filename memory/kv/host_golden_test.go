@@ -159,6 +159,8 @@ func (s *hostStory) run(t *testing.T, d *datadriven.TestData) string {
 		if next := s.h.Expire(s.now); next != ieg.Never {
 			fmt.Fprintf(&s.w, "the next lease ends in %s\n", next.Sub(s.now))
 		}
+	case "discard":
+		s.h.Discard(k)
 	case "drop":
 		s.h.Drop(func(r ieg.BlockHash) bool { return r == root })
 	case "dropall":

@@ -207,11 +207,34 @@ func (h *Host) Drop(which func(root ieg.BlockHash) bool) {
 	}
 }
 
-// leave lets a block go that nobody holds, if it is to go or of no use.
+// Discard takes a block whose bytes are wrong out of the arena: it serves nobody
+// any more, and goes once no step or move uses it. A pin outlasts it, for the
+// bytes that may come back under its name.
+func (h *Host) Discard(k *Known) {
+	if k.State == HostResident {
+		k.Dropped = true
+		h.leave(k)
+	}
+}
+
+// leave lets a block go that nobody uses, if it is to go or of no use.
 func (h *Host) leave(k *Known) {
-	if k.Dropped && k.State == HostResident && k.held == 0 {
-		h.Evict(k)
+	if k.Dropped && k.State == HostResident && k.held == h.pins(k) {
+		h.takeOff(k)
 		return
 	}
 	h.prune(k)
+}
+
+// pins is how often a block is pinned.
+func (h *Host) pins(k *Known) (n int32) {
+	if k.held == 0 {
+		return 0
+	}
+	for _, l := range h.leases {
+		if l.Kind == LeasePin && slices.Contains(l.Blocks, k) {
+			n++
+		}
+	}
+	return n
 }

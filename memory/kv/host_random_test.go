@@ -274,6 +274,11 @@ func (r *hostRun) onBlock(k int) {
 			b.disk, b.kept = true, b.bytes
 		}
 	case 6:
+		if b := r.pick(func(b *hostBlock) bool { return b.state == kv.HostResident }); b != nil {
+			r.h.Discard(r.h.Get(b.name))
+			b.dropped = true
+		}
+	case 7:
 		if b := r.pick(func(b *hostBlock) bool { return b.disk }); b != nil {
 			r.h.OffDisk(r.h.Get(b.name))
 			b.disk = false
@@ -289,7 +294,7 @@ func (r *hostRun) step() (err error) {
 	case k < 45:
 		err = r.begin(r.text())
 	case k < 75:
-		r.onBlock(r.rng.IntN(7))
+		r.onBlock(r.rng.IntN(8))
 	case k < 80:
 		err = r.promise()
 	case k < 86:

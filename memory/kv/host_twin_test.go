@@ -73,6 +73,17 @@ func (w *hostTwin) held(b *hostBlock) (n int) {
 	return n
 }
 
+// used is how often steps and moves hold a block.
+func (w *hostTwin) used(b *hostBlock) int {
+	var pins hostTwin
+	for _, l := range w.leases {
+		if l.kind == kv.LeasePin {
+			pins.leases = append(pins.leases, l)
+		}
+	}
+	return w.held(b) - pins.held(b)
+}
+
 func (w *hostTwin) pages(bytes int64) int {
 	return int(math.Ceil(float64(bytes) / float64(w.cfg.PageBytes)))
 }
@@ -93,7 +104,7 @@ func (w *hostTwin) settle() {
 	for again := true; again; {
 		again = false
 		for i, b := range w.blocks {
-			if b.dropped && b.state == kv.HostResident && w.held(b) == 0 {
+			if b.dropped && b.state == kv.HostResident && w.used(b) == 0 {
 				b.state, b.dropped, again = kv.HostAbsent, false, true
 			}
 			if b.state == kv.HostAbsent && b.wanted == 0 && w.held(b) == 0 && len(w.kids(b)) == 0 {

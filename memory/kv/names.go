@@ -76,10 +76,21 @@ func (p *Pool) Proven(s ieg.Slot, right bool) bool {
 func (p *Pool) Forget(which func(r *Row) bool) {
 	for i := range p.rows {
 		if r := &p.rows[i]; r.Computed > 0 && which(r) {
-			p.device.lost(r, 0)
-			r.Root, r.Saved, r.chain, r.Dropped = ieg.BlockHash{}, 0, nil, true
+			p.forget(r)
 		}
 	}
+}
+
+// Doubt marks a row of which a part will not be proven: it is forgotten.
+func (p *Pool) Doubt(s ieg.Slot) {
+	if r := &p.rows[s]; r.Computed > 0 {
+		p.forget(r)
+	}
+}
+
+func (p *Pool) forget(r *Row) {
+	p.device.lost(r, 0)
+	r.Root, r.Saved, r.chain, r.Dropped = ieg.BlockHash{}, 0, nil, true
 }
 
 // Dropped is a row without an owner that is to be emptied, NoSlot if there is

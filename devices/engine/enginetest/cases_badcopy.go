@@ -57,6 +57,43 @@ func testBadBytes(t *testing.T, b *bench) {
 	b.same("after bad bytes", want, b.resume(0, text, first, outputTokens, loadOp(0, 0, n, bad)))
 }
 
+// testBadPieces loads a block piece by piece of which one byte was changed: that
+// is known once the block is whole, if not before, and the slot is empty then.
+func testBadPieces(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	n := int32(len(text))
+	want := b.undisturbed(text, outputTokens)
+	_, first := b.row(0, text)
+	list := b.extents(len(text))
+	b.save(0, list, ieg.BlockTokens)
+	for piece := int64(0); piece < ieg.BlockTokens/ieg.PieceTokens; piece++ {
+		undo := b.damage(&list[0], (2*piece+1)*list[0].Bytes/(2*ieg.BlockTokens/ieg.PieceTokens))
+		b.clear()
+		sum := uint64(0)
+		for at := int32(0); at < ieg.BlockTokens; at += ieg.PieceTokens {
+			op := nextLoad(0, at, at+ieg.PieceTokens, n, sum, list)
+			done := b.try(ieg.Batch{Ops: []ieg.KVOp{op}})
+			if len(done.Copies) != 1 {
+				t.Fatalf("piece %d: %d copies are reported, not 1: %s", piece, len(done.Copies), done.Err)
+			}
+			bad := done.Copies[0].Bad
+			if (bad != 0) != (done.Outcome == ieg.StepFailed) || !op.Open && bad == 0 {
+				t.Errorf("piece %d: load up to %d: outcome %d, copy %+v", piece, at+ieg.PieceTokens, done.Outcome, done.Copies[0])
+			}
+			if sum = done.Copies[0].Digest; bad != 0 {
+				break
+			}
+		}
+		if trim := b.try(ieg.Batch{Ops: []ieg.KVOp{{Kind: ieg.KVTrim, To: 0, N: 1}}}); trim.Outcome != ieg.StepFailed {
+			t.Errorf("piece %d: the slot is not empty", piece)
+		}
+		undo()
+	}
+	b.clear()
+	b.loadPieces(0, n, list, 1)
+	b.same("after bad pieces", want, b.resume(0, text, first, outputTokens))
+}
+
 // damage flips a bit of a block's byte or of its digest.
 func (b *bench) damage(e *ieg.Extent, at int64) (undo func()) {
 	if at < 0 {
@@ -95,6 +132,7 @@ func (b *bench) refusals() []refusal {
 		{"fewer than no tokens", func(op *ieg.KVOp) { op.N = -ieg.PieceTokens }},
 		{"negative start", func(op *ieg.KVOp) { op.Start = -ieg.BlockTokens }},
 		{"start inside a piece", func(op *ieg.KVOp) { op.Start++ }},
+		{"digest of no pieces", func(op *ieg.KVOp) { op.Sum = 1 }},
 		{"start far away", func(op *ieg.KVOp) { op.Start = 1 << 30 }},
 		{"more tokens than there are", func(op *ieg.KVOp) { op.N = 1<<31 - ieg.BlockTokens }},
 		{"no extent", func(op *ieg.KVOp) { op.Extents = nil }},
@@ -133,6 +171,8 @@ func testCopyRefused(t *testing.T, b *bench) {
 		refusal{"extents in another order", func(op *ieg.KVOp) { op.Extents[0], op.Extents[1] = op.Extents[1], op.Extents[0] }},
 		refusal{"an extent that is not needed", func(op *ieg.KVOp) { op.N = ieg.PieceTokens }},
 		refusal{"more than the extents hold", func(op *ieg.KVOp) { op.N++ }},
+		refusal{"open at the end of its block", func(op *ieg.KVOp) { op.Open = true }},
+		refusal{"open inside a piece", func(op *ieg.KVOp) { op.Open, op.N = true, op.N-1 }},
 		refusal{"behind more than is held", func(op *ieg.KVOp) {
 			op.To, op.Start, op.N, op.Extents = 1, ieg.BlockTokens, op.N-ieg.BlockTokens, op.Extents[1:]
 		}})
@@ -149,9 +189,9 @@ func testCopyRefused(t *testing.T, b *bench) {
 		}
 	}
 	for _, c := range saves {
-		op := saveOp(0, &list[0], 0, list[0].N)
-		op.Extents[0].Digest = 0
-		refuse("save", c, op)
+		e := list[0]
+		e.Digest = 0
+		refuse("save", c, saveOp(0, &e, 0, e.N))
 	}
 	for _, c := range loads {
 		refuse("load", c, loadOp(0, 0, n, list))

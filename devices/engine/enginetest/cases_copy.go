@@ -108,6 +108,34 @@ func testLoadStart(t *testing.T, b *bench) {
 	b.same("behind what is kept", want, b.resume(0, text, first, outputTokens))
 }
 
+// testLoadPieces loads a row in pieces of several operations, all of it or a
+// part, and goes on there.
+func testLoadPieces(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	want := b.undisturbed(text, outputTokens)
+	_, first := b.row(0, text)
+	list := b.extents(len(text))
+	b.save(0, list, ieg.BlockTokens)
+	for _, pieces := range []int32{1, 2, 3, 5} {
+		b.clear()
+		b.loadPieces(1, int32(len(text)), list, pieces)
+		b.resaved("after a load in pieces", 1, list)
+		b.same("after a load in pieces", want, b.resume(1, text, first, outputTokens))
+		for _, n := range []int32{100, ieg.BlockTokens, int32(len(text)) - 1} {
+			b.clear()
+			b.loadPieces(0, n, list, pieces)
+			s := b.start(0, text)
+			s.Sampling.IgnoreEOS = true
+			got := b.prefill(s, nil, n, b.info.StepTokens)
+			b.decode(s, &got, outputTokens)
+			if b.o.Exact {
+				b.same("after a part in pieces", want, got)
+			}
+		}
+		b.pages = len(list) * len(list[0].Pages)
+	}
+}
+
 // testLoadPart loads only the beginning of the last extent and computes the
 // rest.
 func testLoadPart(t *testing.T, b *bench) {

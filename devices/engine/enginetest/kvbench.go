@@ -62,14 +62,42 @@ func (b *bench) extents(n int) (list []ieg.Extent) {
 	return list
 }
 
-// saveOp saves n tokens of an extent from its token at on.
+// saveOp saves n tokens of an extent, whose digest is of those before, from its
+// token at on.
 func saveOp(slot ieg.Slot, e *ieg.Extent, at, n int32) ieg.KVOp {
-	return ieg.KVOp{Kind: ieg.KVSave, From: slot, To: ieg.NoSlot, Start: e.Start + at, N: n, Extents: []ieg.Extent{*e}}
+	op := ieg.KVOp{Kind: ieg.KVSave, From: slot, To: ieg.NoSlot, Start: e.Start + at, N: n, Sum: e.Digest, Extents: []ieg.Extent{*e}}
+	op.Extents[0].Digest = 0
+	return op
 }
 
 // loadOp loads n tokens from start on.
 func loadOp(slot ieg.Slot, start, n int32, list []ieg.Extent) ieg.KVOp {
 	return ieg.KVOp{Kind: ieg.KVLoad, From: ieg.NoSlot, To: slot, Start: start, N: n, Extents: list}
+}
+
+// loadPieces loads the first n tokens of a row, so many pieces at once.
+func (b *bench) loadPieces(slot ieg.Slot, n int32, list []ieg.Extent, pieces int32) {
+	b.Helper()
+	sum := uint64(0)
+	for at := int32(0); at < n; at += pieces * ieg.PieceTokens {
+		op := nextLoad(slot, at, min(at+pieces*ieg.PieceTokens, n), n, sum, list)
+		sum = 0
+		if c := b.do(op)[0]; op.Open {
+			sum = c.Digest
+		} else if c.Digest != 0 {
+			b.Errorf("a load up to %d of %d tokens, which proves its blocks, tells digest %016x", op.Start+op.N, n, c.Digest)
+		}
+	}
+}
+
+// nextLoad loads tokens [at, end) of the first n of a row, whose block at at has
+// a digest of sum before that.
+func nextLoad(slot ieg.Slot, at, end, n int32, sum uint64, list []ieg.Extent) ieg.KVOp {
+	first, last := at/ieg.BlockTokens, (end-1)/ieg.BlockTokens
+	op := loadOp(slot, at, end-at, list[first:last+1])
+	op.Sum = sum
+	op.Open = end < n && end < list[last].Start+list[last].N
+	return op
 }
 
 // copies checks that the copies of a batch were all done.

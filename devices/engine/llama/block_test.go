@@ -27,7 +27,7 @@ func (d *driver) saved(a *testArena, slot ieg.Slot, from, to int32, codec ieg.Co
 		e := a.extent(start, min(ieg.BlockTokens, to-start), codec, d.r.info.KVToken)
 		for at := start; at < start+e.N; at += step {
 			n := min(step, start+e.N-at)
-			done := d.ok(ieg.Batch{Ops: []ieg.KVOp{{Kind: ieg.KVSave, From: slot, Start: at, N: n, Extents: []ieg.Extent{e}}}})
+			done := d.ok(ieg.Batch{Ops: []ieg.KVOp{{Kind: ieg.KVSave, From: slot, Start: at, N: n, Sum: e.Digest, Extents: []ieg.Extent{e}}}})
 			if len(done.Copies) != 1 || done.Copies[0].Op != 0 || done.Copies[0].Bad != 0 || done.Copies[0].Took <= 0 {
 				d.t.Fatalf("copies %+v", done.Copies)
 			}

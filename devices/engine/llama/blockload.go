@@ -22,7 +22,8 @@ func (b *blocks) load(op *ieg.KVOp, done *ieg.CopyDone) error {
 	if err != nil {
 		return err
 	}
-	if bad := b.joinAll(op, first); bad >= 0 {
+	bad, sum := b.joinAll(op, first)
+	if bad >= 0 {
 		done.Bad = int32(bad) + 1
 		return b.empty(op.To, fmt.Errorf("extent %d of the load into slot %d (tokens from %d) is not what its digest says", bad, op.To, op.Extents[bad].Start))
 	}
@@ -43,6 +44,9 @@ func (b *blocks) load(op *ieg.KVOp, done *ieg.CopyDone) error {
 		return b.empty(op.To, fmt.Errorf("slot %d holds %d tokens after a load up to %d", op.To, held, op.Start+op.N))
 	}
 	b.s.tokens[op.To] = op.Start + op.N
+	if op.Open {
+		done.Digest = sum
+	}
 	return nil
 }
 
@@ -113,8 +117,9 @@ func (b *blocks) keep(slot ieg.Slot, n int) error {
 }
 
 // joinAll proves all extents and joins their rows in dst, whose first token is
-// first. It returns the first bad extent, or -1.
-func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
+// first. It returns the first bad extent, or -1, and the digest of the last one
+// as far as it was read.
+func (b *blocks) joinAll(op *ieg.KVOp, first int) (worst int, sum uint64) {
 	bytes := int64(0)
 	for i := range op.Extents {
 		bytes += op.Extents[i].Bytes
@@ -124,7 +129,13 @@ func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
 	work := func(k int) {
 		bad[k] = -1
 		for i := int(next.Add(1)) - 1; i < len(op.Extents); i = int(next.Add(1)) - 1 {
-			if !b.joinExtent(&b.join[k], op, i, first) && bad[k] < 0 {
+			got := b.joinExtent(&b.join[k], op, i, first)
+			if i == len(op.Extents)-1 {
+				if sum = got; op.Open {
+					continue
+				}
+			}
+			if got != op.Extents[i].Digest && bad[k] < 0 {
 				bad[k] = i
 			}
 		}
@@ -139,25 +150,30 @@ func (b *blocks) joinAll(op *ieg.KVOp, first int) int {
 	}
 	work(0)
 	all.Wait()
-	worst := -1
+	worst = -1
 	for _, i := range bad[:n] {
 		if i >= 0 && (worst < 0 || i < worst) {
 			worst = i
 		}
 	}
-	return worst
+	return worst, sum
 }
 
-// joinExtent proves an extent and joins its rows, as far as they are wanted,
+// joinExtent sums up an extent and joins its rows, as far as they are wanted,
 // piece by piece, so that memory is read once.
-func (b *blocks) joinExtent(j *joiner, op *ieg.KVOp, i, first int) bool {
+func (b *blocks) joinExtent(j *joiner, op *ieg.KVOp, i, first int) (sum uint64) {
 	e := &op.Extents[i]
-	wanted := int(min(e.N, op.Start+op.N-e.Start))
+	from, wanted := 0, int(min(e.N, op.Start+op.N-e.Start))
+	if i == 0 {
+		from, sum = int(op.Start-e.Start), op.Sum
+	}
 	j.pieces = b.shape.pieces(b.arena, e, j.pieces[:0])
-	sum := uint64(0)
 	for _, p := range j.pieces {
 		n := min(p.n, wanted-p.first)
 		switch {
+		case p.first < from:
+		case n <= 0 && op.Open:
+			return sum
 		case n <= 0:
 			sum = b.place(e).Digest(sum, int64(p.at), int64(p.size))
 		case e.Codec == ieg.CodecRaw:
@@ -166,7 +182,7 @@ func (b *blocks) joinExtent(j *joiner, op *ieg.KVOp, i, first int) bool {
 			sum = b.unpackPiece(j, e, p, n, first, sum)
 		}
 	}
-	return sum == e.Digest
+	return sum
 }
 
 // joinPiece copies the rows of a piece's first n tokens.

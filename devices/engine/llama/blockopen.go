@@ -89,7 +89,7 @@ func (l *loading) build(r *Runner, s shape) error {
 	if r.slots.blocks = b; b != nil && l.tiers() {
 		b.info, b.arena = &r.info, l.spec.Arena
 		l.info.KVToken, l.info.KVINT8 = int64(b.shape.token), b.int8
-		l.info.KVName = l.kvName(b)
+		l.info.KVName, l.info.KVPieces = l.kvName(b), b.inPlace
 	}
 	return nil
 }

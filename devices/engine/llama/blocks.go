@@ -146,7 +146,7 @@ func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
 		return err
 	}
 	b.pieces = b.shape.pieces(b.arena, e, b.pieces[:0])
-	sum := e.Digest
+	sum := op.Sum
 	for _, p := range b.pieces {
 		at := e.Start + int32(p.first)
 		if at < op.Start || at >= op.Start+op.N {

@@ -69,7 +69,7 @@ func (r *Runner) save(op *ieg.KVOp, done *ieg.CopyDone) int64 {
 	place := engine.Place{Arena: r.arena, Pages: e.Pages}
 	var buf [KVToken]byte
 	off := int64(op.Start-e.Start) * KVToken
-	done.Digest = e.Digest
+	done.Digest = op.Sum
 	for i := range op.N {
 		at := op.Start + i
 		encodeToken(&buf, r.kv.prefix(op.From, at, r.root), r.kv.prefix(op.From, at+1, r.root))
@@ -85,11 +85,22 @@ func (r *Runner) load(op *ieg.KVOp, done *ieg.CopyDone) (bytes int64, err error)
 	if free := r.kv.most - r.kv.used + r.kv.freed(op.To, int(op.Start)); int(op.N) > free {
 		return 0, fmt.Errorf("load into slot %d: no cells: %d tokens, %d of %d cells free", op.To, op.N, free, r.kv.most)
 	}
+	end := op.Start + op.N
 	for i := range op.Extents {
 		e := &op.Extents[i]
-		bytes += e.Bytes
-		place := engine.Place{Arena: r.arena, Pages: e.Pages}
-		if place.Digest(0, 0, e.Bytes) != e.Digest {
+		sum, from, to := uint64(0), int64(0), e.Bytes
+		if i == 0 {
+			sum, from = op.Sum, int64(op.Start-e.Start)*KVToken
+		}
+		open := op.Open && i == len(op.Extents)-1
+		if open {
+			to = int64(end-e.Start) * KVToken
+		}
+		bytes += to - from
+		switch sum = (engine.Place{Arena: r.arena, Pages: e.Pages}).Digest(sum, from, to-from); {
+		case open:
+			done.Digest = sum
+		case sum != e.Digest:
 			r.kv.trim(op.To, 0)
 			done.Bad = int32(i) + 1
 			return bytes, nil
@@ -98,19 +109,23 @@ func (r *Runner) load(op *ieg.KVOp, done *ieg.CopyDone) (bytes int64, err error)
 	r.kv.trim(op.To, int(op.Start))
 	for i := range op.Extents {
 		e := &op.Extents[i]
-		if err := r.fill(op.To, e, min(e.N, op.Start+op.N-e.Start)); err != nil {
+		if err := r.fill(op.To, e, max(op.Start-e.Start, 0), min(e.N, end-e.Start)); err != nil {
 			r.kv.trim(op.To, 0)
+			if op.Open && i == len(op.Extents)-1 {
+				done.Bad = int32(i) + 1 // its digest would say so in the end
+				return bytes, nil
+			}
 			return 0, fmt.Errorf("load into slot %d: extent %d: %w", op.To, i, err)
 		}
 	}
 	return bytes, nil
 }
 
-// fill appends the first n tokens of an extent to a slot.
-func (r *Runner) fill(s ieg.Slot, e *ieg.Extent, n int32) error {
+// fill appends tokens [from, to) of an extent to a slot.
+func (r *Runner) fill(s ieg.Slot, e *ieg.Extent, from, to int32) error {
 	place := engine.Place{Arena: r.arena, Pages: e.Pages}
 	var buf [KVToken]byte
-	for i := range n {
+	for i := from; i < to; i++ {
 		place.Read(int64(i)*KVToken, buf[:])
 		hash, err := decodeToken(&buf, r.kv.prefix(s, e.Start+i, r.root))
 		if err != nil {

@@ -122,6 +122,7 @@ func (r *Runner) shareKV(spec engine.LoadSpec) {
 	}
 	r.arena = spec.Arena
 	r.info.KVToken = KVToken
+	r.info.KVPieces = true
 	r.info.KVName = fmt.Sprintf("synth 1 %s %016x %d", spec.Name, r.spec.Seed, r.info.Model.Vocab)
 }
 
