@@ -155,6 +155,9 @@ func (d *day) print(w io.Writer) {
 	if bound > 0 {
 		fmt.Fprintf(w, "\nhits are %.1f %% of the infinite cache's\n", 100*float64(all)/float64(bound))
 	}
+	c := &last.KV.Counts
+	fmt.Fprintf(w, "not there: %d saves and %d stores refused, %d fetches failed, %d blocks evicted without a copy; left there: %d fetches and %d loads declined, %d fetches late\n",
+		c.SavesRefused, c.StoresRefused, c.FetchesFailed, last.KV.Lost, c.FetchesDeclined, c.BringsDeclined, c.FetchesLate)
 	fmt.Fprintf(w, "\nby time: # device, + host, - nvme, . computed; %v a line\n", dayTick)
 	var before ieg.Status
 	for _, st := range d.samples {

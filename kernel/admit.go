@@ -87,6 +87,8 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 		return awaiting
 	case e.blocked == s.id:
 		return full
+	case m.wantAgain(e, s):
+		return awaiting
 	}
 	match := e.match(s)
 	b, match := m.bring(e, s, match)

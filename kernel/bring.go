@@ -271,8 +271,8 @@ func source(nvme, n int32) string {
 
 // note keeps a line for explain.
 func (r *request) note(format string, args ...any) {
-	if len(r.notes) < NotesMax {
-		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	if line := fmt.Sprintf(format, args...); len(r.notes) < NotesMax && !slices.Contains(r.notes, line) {
+		r.notes = append(r.notes, line)
 	}
 }
 
@@ -283,14 +283,60 @@ func (m *Machine) want(e *engine, s *seq) {
 	if !m.tiered(e, s) {
 		return
 	}
+	p := m.keepKnown(e, s)
+	if m.kv.nvme && s.fetch.tried < FetchesMax && len(s.fetch.awaits) == 0 {
+		m.fetch(e, s, p.Host, p.N)
+	}
+}
+
+// keepKnown makes a waiting sequence want all that is known of its text.
+func (m *Machine) keepKnown(e *engine, s *seq) *kv.Path {
 	p := m.find(e, s)
 	blocks := slices.Clone(p.Blocks)
 	m.kv.host.Want(blocks, 1)
 	m.unwant(s)
 	s.wants = blocks
-	if m.kv.nvme && s.fetch.tried < FetchesMax && len(s.fetch.awaits) == 0 {
-		m.fetch(e, s, p.Host, p.N)
+	return p
+}
+
+// wantAgain fetches for a sequence whose turn has come what has left the arena
+// since it came, or was not known then; false: there is nothing to wait for.
+func (m *Machine) wantAgain(e *engine, s *seq) bool {
+	if !m.tiered(e, s) || !m.kv.nvme || s.fetch.tried >= FetchesMax {
+		return false
 	}
+	if p := m.find(e, s); p.N < p.Host+AwaitTokensMin {
+		return false
+	}
+	m.want(e, s)
+	return len(s.fetch.awaits) > 0
+}
+
+// offer makes the sequences whose text goes on with a block that came to the
+// arena want it: it may go down further before their turn comes, and what
+// nobody wants is no longer known then.
+func (m *Machine) offer(k *kv.Known) {
+	for _, e := range m.engines {
+		for i := range e.waiting.Len() {
+			s := e.seqs[e.waiting.At(i).Seq]
+			if !m.tiered(e, s) {
+				continue
+			}
+			if m.names(e, s); s.root == k.Root && s.goesOn(k) {
+				m.keepKnown(e, s)
+			}
+		}
+	}
+}
+
+// goesOn tells whether the sequence's text begins as that of a block does, and
+// shares some of the block.
+func (s *seq) goesOn(k *kv.Known) bool {
+	i := int(k.Start / ieg.BlockTokens)
+	if k.Full() && i < len(s.chain) && s.chain[i] == k.Hash {
+		return true
+	}
+	return int(k.Start) < len(s.tokens) && i <= len(s.chain) && (i == 0 || s.chain[i-1] == k.Parent) && s.tokens[k.Start] == k.Tokens[0]
 }
 
 func (m *Machine) unwant(s *seq) {
@@ -328,6 +374,9 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32) {
 			n-have, span(seconds).Round(time.Millisecond), span(saves).Round(time.Millisecond))
 		return
 	}
+	// What it has in the arena must not give way to what follows.
+	own := t.host.Hold(kv.LeaseMove, 0, 0, ieg.Never, inArena(s.wants)...)
+	defer t.host.Release(own)
 	for _, k := range s.wants {
 		if k.State == kv.HostAbsent {
 			b := k.Block
@@ -348,6 +397,15 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32) {
 		s.fetch.until = m.now.Add(span(saves))
 		t.fetchers = append(t.fetchers, s)
 	}
+}
+
+func inArena(blocks []*kv.Known) (list []*kv.Known) {
+	for _, k := range blocks {
+		if k.State == kv.HostResident {
+			list = append(list, k)
+		}
+	}
+	return list
 }
 
 // arrived notes that a block is no longer on its way.

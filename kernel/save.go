@@ -299,6 +299,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 	m.kv.host.Fill(sv.k, c.Digest, m.now)
 	if sv.k.State == kv.HostResident { // else it was dropped meanwhile
 		m.keepAlso(e, sv.slot, sv.k)
+		m.offer(sv.k)
 		m.store(sv.k)
 	}
 }
