@@ -23,7 +23,7 @@ const embedTenant = "\x00embed"
 
 // admit gives rows to waiting sequences, most urgent first.
 func (m *Machine) admit(e *engine) {
-	e.awaits, e.owed = 0, 0
+	e.awaits, e.owed, e.fetcher = 0, 0, 0
 	for _, s := range e.running {
 		s.lifted = false
 		e.owed += s.gap()

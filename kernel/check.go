@@ -133,7 +133,7 @@ func (m *Machine) checkTiers() error {
 		return fmt.Errorf("kernel: %d leases of moves for %d moves", n, len(t.moves))
 	}
 	for _, s := range t.fetchers {
-		if s.state != seqWaiting || len(s.fetch.awaits) == 0 {
+		if s.state != seqWaiting || !s.fetch.open() {
 			return fmt.Errorf("kernel: sequence %d is a fetcher that awaits nothing", s.id)
 		}
 	}

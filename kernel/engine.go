@@ -100,8 +100,9 @@ type engine struct {
 	room    float64
 	carried bool
 	clear   ieg.Slot
-	awaits  int   // sequences that await a prefix, as of the last admission
-	owed    int32 // uncomputed known tokens of the running ones, while admitting
+	fetcher ieg.SeqID // whose turn has come and who fetches
+	awaits  int       // sequences that await a prefix, as of the last admission
+	owed    int32     // uncomputed known tokens of the running ones, while admitting
 	// blocked did not fit, and nothing was given up since.
 	blocked ieg.SeqID
 	// rent is what a cell of idle KV has cost so far, in seconds, if it was

@@ -58,7 +58,7 @@ func (m *Machine) restoreWaits(n *seq, s *SavedSeq) (err error) {
 		m.kv.host.Want(n.wants, 1)
 	}
 	n.from = s.From
-	n.fetch = fetching{until: s.Until, tried: s.Tried, tokens: s.Tokens}
+	n.fetch = fetching{until: s.Until, tried: s.Tried, tokens: s.Tokens, short: s.Short}
 	if n.fetch.awaits, err = m.pick(s.Awaits); err != nil || s.Rest == nil {
 		return err
 	}

@@ -207,6 +207,7 @@ type SavedSeq struct {
 	Awaits    []ieg.BlockHash
 	Until     ieg.Time
 	Tried     int
+	Short     bool
 	Tokens    int32
 	From      [ieg.NumTiers]int32
 	// Rest is what is still to be copied to its row; nil: nothing.
@@ -343,7 +344,7 @@ func (r *request) save() SavedRequest {
 		s.Seqs[i] = SavedSeq{ID: q.id, Choice: q.choice, Key: q.key, State: uint8(q.state), Generated: q.tokens[len(r.spec.Prompt):],
 			Computed: q.computed, Slot: q.slot, InFlight: q.inFlight, Await: q.await, AwaitSeq: q.awaitSeq, AwaitN: q.awaitN,
 			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Admitted: q.admitted, Begun: q.begun, Decoding: q.decoding,
-			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Tokens: q.fetch.tokens, From: q.from, Rest: q.rest.save()}
+			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Short: q.fetch.short, Tokens: q.fetch.tokens, From: q.from, Rest: q.rest.save()}
 	}
 	return s
 }

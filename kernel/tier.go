@@ -44,7 +44,7 @@ type tiers struct {
 	since  ieg.Time         // when the present LongestFor began
 	long   [2]time.Duration // the longest copy in it, and in the one before
 	ran    [2]time.Duration // the most processor time of one
-	// fetchers are waiting sequences that await blocks.
+	// fetchers are waiting sequences that await blocks, or room for them.
 	fetchers []*seq
 	events   *kv.Events // nil: nobody wants to know
 }
@@ -170,6 +170,11 @@ func (m *Machine) moveDone(d *ieg.MoveDone) {
 func (m *Machine) roomier() {
 	for _, e := range m.engines {
 		e.saveBlocked = false
+	}
+	for _, s := range m.kv.fetchers {
+		if s.fetch.short {
+			m.interrupt(s.req.engine)
+		}
 	}
 }
 
