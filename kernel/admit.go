@@ -144,7 +144,6 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) admissi
 	}
 	e.batch.Ops = ops
 	m.account(s, g.Cached, b)
-	cached := g.Cached
 	if !m.tiered(e, s) {
 		e.pool.SetRoot(g.Slot, ieg.BlockHash{}) // what it held before is over
 		m.unkeep(e, g.Slot)
@@ -160,11 +159,11 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) admissi
 		m.keep(e, g.Slot, p.Blocks)
 		m.kv.counts.Diverged += int64(p.Left())
 		if b.n > 0 {
-			s.rest, cached = *b, b.end()
+			s.rest = *b
 			g.Cached = b.start + m.carry(e, s, g.Slot)
 		}
 	}
-	m.enter(e, s, g, cached)
+	m.enter(e, s, g)
 	return admitted
 }
 
@@ -189,7 +188,7 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 
 // enter makes a sequence run in the row it was given. It has, or is brought, so
 // many tokens from the cache.
-func (m *Machine) enter(e *engine, s *seq, g kv.Grant, cached int32) {
+func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	r := s.req
 	e.waiting.Remove(s.key)
 	m.forgetWaits(s)
@@ -199,14 +198,6 @@ func (m *Machine) enter(e *engine, s *seq, g kv.Grant, cached int32) {
 	e.owed += s.gap()
 	at, _ := slices.BinarySearchFunc(e.running, s, func(a, b *seq) int { return a.key.Compare(b.key) })
 	e.running = slices.Insert(e.running, at, s)
-	if !s.admitted {
-		s.admitted, s.cached = true, cached
-		m.totals.PromptTokens += int64(len(r.spec.Prompt))
-		m.totals.CachedTokens += int64(cached)
-		if s.choice == 0 {
-			r.usage.Cached = cached
-		}
-	}
 	if r.times.Admitted == 0 {
 		r.times.Admitted = m.now
 	}

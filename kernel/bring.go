@@ -240,15 +240,6 @@ func (m *Machine) unaccount(s *seq) {
 	}
 	s.from = [ieg.NumTiers]int32{}
 	s.req.note("what was brought is not what its digest says: it is computed")
-	if s.generated() > 0 {
-		return
-	}
-	m.totals.PromptTokens -= int64(len(s.req.spec.Prompt))
-	m.totals.CachedTokens -= int64(s.cached)
-	s.admitted, s.cached = false, 0
-	if s.choice == 0 {
-		s.req.usage.Cached = 0
-	}
 }
 
 func source(nvme, n int32) string {

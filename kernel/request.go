@@ -64,7 +64,7 @@ type seq struct {
 	// computes, if lifted.
 	lift     sched.Key
 	lifted   bool
-	admitted bool
+	counted  bool // its prompt is in the totals
 	begun    bool // its node runs since it was last placed
 	decoding bool // its decode node runs
 	last     ieg.Time

@@ -84,7 +84,7 @@ func (m *Machine) restoreRequest(s *SavedRequest, known map[ieg.SeqID]*seq) erro
 		}
 		n := &seq{id: q.ID, req: r, choice: q.Choice, key: q.Key, state: seqState(q.State), computed: q.Computed, slot: q.Slot,
 			inFlight: q.InFlight, await: q.Await, awaitSeq: q.AwaitSeq, awaitN: q.AwaitN, cached: q.Cached, preempted: q.Preempted,
-			yielded: q.Yielded, admitted: q.Admitted, begun: q.Begun, decoding: q.Decoding, last: q.Last, busy: q.Busy}
+			yielded: q.Yielded, counted: q.Counted, begun: q.Begun, decoding: q.Decoding, last: q.Last, busy: q.Busy}
 		n.tokens = slices.Concat(s.Spec.Prompt, q.Generated)
 		if err := m.restoreWaits(n, q); err != nil {
 			return err

@@ -258,6 +258,9 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 			f.seq.rest.sum = c.Digest // if that was given up, nobody asks for it
 			continue
 		}
+		if right && f.seq.inFlight {
+			m.count(f.seq)
+		}
 		if computed := f.seq.computed; e.pool.Proven(f.slot, right) && !right && f.seq.state == seqRunning {
 			e.ahead += int64(computed)
 			f.seq.computed = 0

@@ -198,7 +198,7 @@ type SavedSeq struct {
 	Cached    int32
 	Preempted int
 	Yielded   int
-	Admitted  bool
+	Counted   bool
 	Begun     bool
 	Decoding  bool
 	Last      ieg.Time
@@ -343,7 +343,7 @@ func (r *request) save() SavedRequest {
 	for i, q := range r.seqs {
 		s.Seqs[i] = SavedSeq{ID: q.id, Choice: q.choice, Key: q.key, State: uint8(q.state), Generated: q.tokens[len(r.spec.Prompt):],
 			Computed: q.computed, Slot: q.slot, InFlight: q.inFlight, Await: q.await, AwaitSeq: q.awaitSeq, AwaitN: q.awaitN,
-			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Admitted: q.admitted, Begun: q.begun, Decoding: q.decoding,
+			Cached: q.cached, Preempted: q.preempted, Yielded: q.yielded, Counted: q.counted, Begun: q.begun, Decoding: q.decoding,
 			Last: q.last, Busy: q.busy, Wants: hashes(q.wants), Awaits: hashes(q.fetch.awaits), Until: q.fetch.until, Tried: q.fetch.tried, Short: q.fetch.short, Tokens: q.fetch.tokens, From: q.from, Rest: q.rest.save()}
 	}
 	return s

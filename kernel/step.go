@@ -365,7 +365,24 @@ func (m *Machine) work(e *engine, s *seq, n int32) {
 	e.flight.work = append(e.flight.work, flying{seq: s, n: n})
 	e.load(s.computed, n)
 	s.inFlight = true
+	if !e.pool.Row(s.slot).Unproven {
+		m.count(s) // else once it is proven
+	}
 	m.started(s)
+}
+
+// count counts a sequence's prompt with its first work, and what it had found
+// of it by then: whoever is given up before that has used nothing.
+func (m *Machine) count(s *seq) {
+	if s.counted {
+		return
+	}
+	s.counted, s.cached = true, s.computed
+	m.totals.PromptTokens += int64(len(s.req.spec.Prompt))
+	m.totals.CachedTokens += int64(s.cached)
+	if s.choice == 0 {
+		s.req.usage.Cached = s.cached
+	}
 }
 
 // load adds a sequence's part to what the step is expected to cost. In the

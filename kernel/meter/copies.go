@@ -12,8 +12,12 @@ type copies struct {
 	hopes []hope
 }
 
-// loaded are n tokens up to end, loaded in one part or several.
-type loaded struct{ end, n int32 }
+// loaded are n tokens up to end, loaded in one part or several, the last of
+// them by a step.
+type loaded struct {
+	end, n int32
+	step   ieg.StepID
+}
 
 // hope is a sequence of which brought tokens, of the cached ones, come from
 // below the device.
@@ -37,18 +41,19 @@ func (c *copies) sent(b *ieg.Batch) {
 			if was.end != op.Start {
 				was.n = 0
 			}
-			c.brought[op.To] = loaded{end: op.Start + op.N, n: was.n + op.N}
+			c.brought[op.To] = loaded{end: op.Start + op.N, n: was.n + op.N, step: b.Step}
 		case ieg.KVTrim, ieg.KVCopy:
 			delete(c.brought, op.To)
 		}
 	}
 }
 
-// take is what was loaded into the row of a sequence that begins.
-func (c *copies) take(slot ieg.Slot) int32 {
-	n := c.brought[slot].n
+// take is what was loaded into the row of a sequence that begins; sure tells
+// that it is known to be right.
+func (c *copies) take(slot ieg.Slot) (n int32, sure bool) {
+	l := c.brought[slot]
 	delete(c.brought, slot)
-	return n
+	return l.n, l.step != c.step
 }
 
 func (c *copies) await(s *seq, w *ieg.Work, brought int32) {

@@ -235,19 +235,20 @@ func (m *Meter) sent(b *ieg.Batch) {
 		if s == nil {
 			continue
 		}
-		brought := int32(0)
+		brought, sure := int32(0), true
 		if s.fresh {
 			s.fresh = false
 			e.KVTokens += int64(w.Start - s.computed)
 			s.computed = w.Start
-			brought = min(e.copies.take(w.Slot), w.Start)
+			brought, sure = e.copies.take(w.Slot)
+			brought = min(brought, w.Start)
 		}
 		switch {
 		case s.scheduled:
-		case brought > 0:
+		case !sure:
 			e.copies.await(s, w, brought)
 		default:
-			e.scheduled(s, w.Start, 0)
+			e.scheduled(s, w.Start, brought)
 		}
 	}
 }
