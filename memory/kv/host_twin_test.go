@@ -195,7 +195,7 @@ func (w *hostTwin) mayGo(keep *hostBlock) (list []*hostBlock) {
 	for _, b := range w.blocks {
 		covers := slices.ContainsFunc(w.kids(b), func(k *hostBlock) bool { return k.state != kv.HostAbsent })
 		above := b.root == keep.root && len(b.text)%ieg.BlockTokens == 0 && len(b.text) < len(keep.text) && slices.Equal(b.text, keep.text[:len(b.text)])
-		if b.state == kv.HostResident && b != keep && w.held(b) == 0 && !covers && !above {
+		if b.state == kv.HostResident && b != keep && w.held(b) == 0 && (b.wanted == 0 || b.disk) && !covers && !above {
 			list = append(list, b)
 		}
 	}
