@@ -132,4 +132,5 @@ const (
 	KVDropAll                      // all blocks
 	KVPin                          // keep a block and those before it
 	KVUnpin                        // no longer
+	KVStore                        // store what the NVMe tier lacks, refused before or not
 )

@@ -64,6 +64,8 @@ func (s *story) tiers(cmd string, a args) bool {
 		s.apply(kernel.KVControl{Kind: kernel.KVDrop, Hash: root})
 	case "dropall":
 		s.apply(kernel.KVControl{Kind: kernel.KVDropAll})
+	case "storeall":
+		s.apply(kernel.KVControl{Kind: kernel.KVStore})
 	case "rest":
 		s.rest(a)
 	case "kv":

@@ -82,11 +82,18 @@ func (m *Machine) hostUp(ev HostUp) {
 	m.kv.host.Tell(m.kv.events)
 }
 
-// nvmeUp begins to use the NVMe tier; what it lacks is copied down.
+// nvmeUp begins to use the NVMe tier, or uses it again after it had no room;
+// what it lacks is copied down.
 func (m *Machine) nvmeUp() {
-	t := &m.kv
-	t.nvme, t.why = true, ""
-	if t.host != nil {
+	m.kv.nvme, m.kv.why = true, ""
+	m.storeAll()
+}
+
+// storeAll queues all that the NVMe tier lacks. What it refused is not kept
+// apart: it is in the arena, and not on the disk.
+func (m *Machine) storeAll() {
+	if t := &m.kv; t.nvme && t.host != nil {
+		t.dirty[0], t.dirty[1] = nil, nil // each once
 		t.host.Each(m.store)
 	}
 }
@@ -237,6 +244,8 @@ func (m *Machine) control(ev KVControl) {
 	case ev.Kind == KVDropAll:
 		m.drop(func(ieg.BlockHash) bool { return true })
 	case t.host == nil:
+	case ev.Kind == KVStore:
+		m.storeAll()
 	case ev.Kind == KVPin:
 		if k := t.host.Get(ev.Hash); k != nil {
 			t.host.Hold(kv.LeasePin, 0, 0, ev.Until, k.Line()...)

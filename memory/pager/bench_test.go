@@ -20,6 +20,7 @@ type listed struct {
 }
 
 func (l *listed) Usage() tier.Usage { return tier.Usage{} }
+func (l *listed) Room() tier.Room   { return tier.Room{Left: 1 << 40} }
 func (l *listed) Close() error      { return nil }
 func (l *listed) Each(_ context.Context, f func(tier.Meta) error) error {
 	for i := range l.metas {

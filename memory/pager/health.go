@@ -20,10 +20,8 @@ type health struct {
 	told  string  // what State was told: "", "up" or "down"
 	lost  chan struct{}
 
-	fullUntil ieg.Time
-	fullPause time.Duration
-	fullWhy   string
-	doomed    map[ieg.BlockHash]struct{} // to be deleted
+	full   fullness
+	doomed map[ieg.BlockHash]struct{} // to be deleted
 }
 
 // handle is an open store and who uses it: it is closed when nobody does.
@@ -34,20 +32,6 @@ type handle struct {
 	users   int
 	lost    bool
 	idle    chan struct{} // closed when lost and unused
-}
-
-// full says why nothing is stored until some time.
-func (s *health) full(now ieg.Time) string {
-	if now >= s.fullUntil {
-		return ""
-	}
-	return s.fullWhy
-}
-
-// fill begins a pause in which nothing is stored.
-func (s *health) fill(now ieg.Time, err error) {
-	s.fullPause = min(max(2*s.fullPause, retryMin), retryMax)
-	s.fullUntil, s.fullWhy = now.Add(s.fullPause), err.Error()
 }
 
 // acquire is the store, to be released; nil when it is down.
@@ -169,7 +153,7 @@ func (p *Pager) serve(store tier.Store) {
 	p.known.reset(p)
 	p.health.store, p.health.down, p.health.why = h, false, "the tier is being read"
 	p.health.doomed = map[ieg.BlockHash]struct{}{}
-	p.health.fullUntil, p.health.fullPause = 0, 0
+	p.health.full = fullness{}
 	p.mu.Unlock()
 	p.countLost(h)
 	if err := p.readAll(h); err != nil {
@@ -242,24 +226,30 @@ func (p *Pager) ready(h *handle) {
 	p.notify(notice{state: true, up: true})
 }
 
-// watch deletes what is too old until the store is lost or the Pager closes.
+// watch deletes what is too old, and looks for room when there was none, until the store is lost or the Pager closes.
 func (p *Pager) watch(h *handle) {
 	every := sweepMax
 	if p.cfg.TTL > 0 {
 		every = min(max(p.cfg.TTL/16, sweepMin), sweepMax)
 	}
-	tick := time.NewTicker(every)
+	tick, probe := time.NewTicker(every), time.NewTicker(probeEvery)
 	defer tick.Stop()
+	defer probe.Stop()
+	if p.current(h) {
+		p.sweep(h)
+	}
 	for {
-		if p.current(h) {
-			p.sweep(h)
-		}
 		select {
 		case <-p.ctx.Done():
 			return
 		case <-p.health.lost:
 			return
 		case <-tick.C:
+			if p.current(h) {
+				p.sweep(h)
+			}
+		case <-probe.C:
+			p.probe()
 		}
 	}
 }
@@ -308,7 +298,7 @@ func (p *Pager) dropWhere(h *handle, match func(*kv.Entry, *record) bool) (block
 		}
 		last := from+sweepLook >= x.Refs()
 		if len(out) > 0 {
-			p.health.fullUntil = 0
+			p.health.full.until = 0
 		}
 		p.mu.Unlock()
 		blocks += len(out)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/memory/tier"
 )
 
 // Status is how a Pager is doing. Counts are since New.
@@ -98,9 +99,11 @@ func (s speed) seconds(bytes int64) float64 {
 // Status tells how the Pager is doing.
 func (p *Pager) Status() Status {
 	var st Status
+	var room tier.Room
 	if h := p.acquire(); h != nil {
 		u := h.store.Usage()
 		st.Disk, st.Free = u.Disk, u.Free
+		room = h.store.Room()
 		p.release(h)
 	}
 	p.mu.Lock()
@@ -109,7 +112,7 @@ func (p *Pager) Status() Status {
 	c := &p.count
 	st.Up, st.Down, st.Why = p.health.up, p.health.down, p.health.why
 	if st.Up {
-		st.Why = p.health.full(now)
+		st.Why = p.health.full.note(now, room)
 	}
 	st.Blocks, st.Tokens, st.Bytes = p.known.index.Len(), p.known.index.Tokens(), p.known.index.Bytes()
 	if p.health.store == nil {

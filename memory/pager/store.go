@@ -125,7 +125,7 @@ func (p *Pager) admit(blk *ieg.Block) (o outcome, over bool) {
 		return kept(r.codec, p.known.index.Entry(ref).Bytes, r.digest, 0), true
 	}
 	now := p.cfg.Now()
-	why := p.health.full(now)
+	why := p.health.full.says(now)
 	if why == "" {
 		why = p.budget.refuses(blk.Bytes, int32(len(blk.Tokens)), p.known.index.Heat(blk.Parent, now), now)
 	}
@@ -140,7 +140,19 @@ func (p *Pager) admit(blk *ieg.Block) (o outcome, over bool) {
 
 // fit makes room for the batch, or ends what does not fit.
 func (b *batch) fit() {
+	if len(b.items) == 0 {
+		return
+	}
 	p := b.p
+	room := b.h.store.Room()
+	if room.Left < -ownRoom { // what is deleted would make none
+		for _, m := range b.of {
+			p.finish(m, outcome{err: errReserve.Error()})
+		}
+		b.full(errReserve)
+		b.items = nil
+		return
+	}
 	over := func() int64 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -155,6 +167,7 @@ func (b *batch) fit() {
 		p.finish(b.of[last], outcome{err: "the tier has no room: what it holds is pinned or being read"})
 		b.items, b.of = b.items[:last], b.of[:last]
 	}
+	b.trim(room)
 }
 
 // evict deletes what is worth least until so many bytes are free; the caller has the turn to
@@ -194,7 +207,7 @@ func (b *batch) put() {
 	if err == nil {
 		spent = max(spent, b.bytes)
 		p.count.write.measure(b.bytes, took)
-		p.health.fullPause = 0
+		p.health.full.pause, p.health.full.need, p.health.full.why = 0, 0, ""
 	}
 	p.budget.spend(max(spent, 0), p.cfg.Now())
 	p.mu.Unlock()
@@ -241,10 +254,7 @@ func (b *batch) failed(err error) {
 	}
 	p.remove(b.h, hashes)
 	if errors.Is(err, tier.ErrFull) {
-		p.mu.Lock()
-		p.health.fill(p.cfg.Now(), err)
-		p.mu.Unlock()
-		p.evict(b.h, b.bytes)
+		b.giveWay(b.full(err))
 	}
 }
 

@@ -50,6 +50,15 @@ type Usage struct {
 	Lost int64
 }
 
+// Room is what a store may still take, in bytes.
+type Room struct {
+	// Left is what Put may take now; below 0 less of the disk is free than the
+	// store is to leave.
+	Left int64
+	// Dead is what reclaiming can give back.
+	Dead int64
+}
+
 // Store keeps blocks. Its methods may be called from several goroutines.
 type Store interface {
 	// Put stores all items, or some of them if it fails. They are durable when
@@ -67,5 +76,6 @@ type Store interface {
 	// reclaimed in the background.
 	Delete(ctx context.Context, hs []ieg.BlockHash) error
 	Usage() Usage
+	Room() Room
 	Close() error
 }

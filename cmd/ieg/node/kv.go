@@ -209,7 +209,8 @@ func (n *Node) kinds() (out []ieg.EngineInfo) {
 	return out
 }
 
-// FlushKV waits until nothing waits to be saved.
+// FlushKV waits until nothing waits to be saved, what the disk had no room for
+// before included.
 func (k *KV) FlushKV(ctx context.Context, f admin.KVFlush) (out admin.KVFlushed, err error) {
 	if err := k.there(); err != nil {
 		return out, err
@@ -217,6 +218,10 @@ func (k *KV) FlushKV(ctx context.Context, f admin.KVFlush) (out admin.KVFlushed,
 	ctx, cancel := context.WithTimeout(ctx, f.Within)
 	defer cancel()
 	began := time.Now()
+	if k.cfg.Pager != nil {
+		k.cfg.Pager.Retry()
+		k.n.loop.Post(kernel.KVControl{Kind: kernel.KVStore}) // before the first look
+	}
 	var first, last ieg.KVCounts
 	var nv admin.KVNVMe
 	var rest admin.KVFlushed // own: a look may end after this call

@@ -54,6 +54,22 @@ func (s *Store) room(need, keep int64) error {
 	return nil
 }
 
+// Room is what may still be taken: up to the reserve, and of the budget.
+func (s *Store) Room() tier.Room {
+	r := tier.Room{Dead: max(s.taking.Load()-s.live.Load(), 0)}
+	if !s.life.enter() {
+		return r
+	}
+	defer s.life.leave()
+	if _, free, err := s.dir.disk(); err == nil {
+		r.Left = free - s.cfg.Reserve
+	}
+	if size := s.cfg.Size; size > 0 {
+		r.Left = min(r.Left, size-s.taken())
+	}
+	return r
+}
+
 // roomToPut is room after dead files went, if that is what it takes.
 func (s *Store) roomToPut(need int64) error {
 	err := s.room(need, s.cfg.Reserve)

@@ -192,6 +192,13 @@ func (f *Fake) Usage() tier.Usage {
 	return tier.Usage{Blocks: int64(len(f.blocks)), Live: f.live, Disk: f.live, Free: f.Size - f.live, Written: f.wrote, Lost: f.Lost}
 }
 
+// Room is what is left of its size: what is deleted is there again at once.
+func (f *Fake) Room() tier.Room {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return tier.Room{Left: f.Size - f.live}
+}
+
 // Close ends it until Reopen.
 func (f *Fake) Close() error {
 	f.mu.Lock()
