@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -48,10 +49,16 @@ func openTiers(e *config.Effective, memory devices.Memory, log *slog.Logger) (*t
 	room := hostBytes(e.KV.Host, memory)
 	if room == 0 {
 		t.note("KV stays on the devices", "reason", "kv.host is 0, or there is too little memory")
+		if e.KV.NVMe > 0 {
+			log.Warn("kv.nvme is not used: what goes to the disk goes through host memory; set --kv-host")
+		}
 		return t, nil
 	}
 	if memory.Total > 0 && room > memory.Total {
 		return nil, badSetting("kv.host", "is %s, and this host has %s of memory; choose less by --kv-host, or 0 for none", size(room), size(memory.Total))
+	}
+	if set, disk := int64(e.KV.NVMe), diskBytes(e.DataDir); disk > 0 && set > disk {
+		return nil, badSetting("kv.nvme", "is %s, and the disk of %s has %s; choose less by --kv-nvme, or 0 for none", size(set), e.DataDir, size(disk))
 	}
 	t.arena, err = arena.New(arena.Config{Bytes: room, PageBytes: ArenaPage, Lock: e.KV.Lock, Huge: e.KV.HugePages})
 	if err != nil {
@@ -176,6 +183,21 @@ func nvmeBytes(s config.Size, dir string) int64 {
 	return min(max(int64(NVMeShare*min(room, math.MaxInt64/2)), config.NVMeMin), NVMeMost)
 }
 
+// diskBytes is the size of the disk that a folder is or will be on; 0: nobody
+// knows.
+func diskBytes(dir string) int64 {
+	var st unix.Statfs_t
+	err := unix.Statfs(dir, &st)
+	for errors.Is(err, unix.ENOENT) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		err = unix.Statfs(dir, &st)
+	}
+	if err != nil {
+		return 0
+	}
+	return int64(min(float64(st.Blocks)*float64(st.Bsize), math.MaxInt64/2))
+}
+
 func policyOf(e *config.Effective) kv.Policy {
 	if e.KV.Policy == "lru" {
 		return kv.LRU
@@ -224,10 +246,8 @@ func (t *tiers) door(e *config.Effective) node.KVConfig {
 		c.Folder, c.Encrypted = filepath.Join(e.DataDir, "kv"), e.KV.KeyFile != ""
 	case c.HostOff != "":
 		c.NVMeOff = "there is no host memory to go through"
-	case e.KV.NVMe == 0:
-		c.NVMeOff = "kv.nvme is 0"
 	default:
-		c.NVMeOff = "the disk has too little room"
+		c.NVMeOff = "kv.nvme is 0"
 	}
 	return c
 }

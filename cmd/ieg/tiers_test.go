@@ -8,6 +8,14 @@ import (
 	"ieg/cmd/ieg/config"
 )
 
+// The disk of a folder is known before the folder is there.
+func TestDiskBytes(t *testing.T) {
+	dir := t.TempDir()
+	if got, want := diskBytes(filepath.Join(dir, "not", "yet")), diskBytes(dir); got != want || want <= 0 {
+		t.Errorf("%d bytes, its parent's disk has %d", got, want)
+	}
+}
+
 // The least budget is left on a full disk, so that what is there is read; what
 // the tier has already counts as its own.
 func TestNVMeBytes(t *testing.T) {

@@ -96,6 +96,9 @@ func (c *checker) kv() {
 	if k.NVMe > 0 && k.NVMe < NVMeMin {
 		c.fail("kv.nvme", "is %s; at least %s, or 0 for none", spec.FormatBytes(int64(k.NVMe)), spec.FormatBytes(NVMeMin))
 	}
+	if k.NVMe > 0 && k.Host == 0 {
+		c.fail("kv.nvme", "is %s, and kv.host is 0: what goes to the disk goes through host memory; set --kv-host, or --kv-nvme 0", spec.FormatBytes(int64(k.NVMe)))
+	}
 	if k.Events != "" {
 		if _, err := events.ParseEndpoint(k.Events); err != nil {
 			c.fail("kv.events", "%v", err)
