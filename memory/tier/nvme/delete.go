@@ -32,11 +32,13 @@ func (s *Store) deleteSome(ctx context.Context, hs []ieg.BlockHash) error {
 	return s.deleteLocked(hs, nil)
 }
 
-// dropAt deletes a block unless it is elsewhere by now.
-func (s *Store) dropAt(e *entry) error {
+// dropAt deletes a block unless it is elsewhere by now, and tells whether it did.
+func (s *Store) dropAt(e *entry) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.deleteLocked([]ieg.BlockHash{e.meta.Hash}, e)
+	was := s.blocks.Load()
+	err := s.deleteLocked([]ieg.BlockHash{e.meta.Hash}, e)
+	return s.blocks.Load() < was, err
 }
 
 // deleteLocked deletes the blocks of hs that the index has, and that lie where

@@ -22,6 +22,10 @@
 // copied to the head first. A reader opens the file by name; when that is gone
 // it asks the index again, and when it is open the bytes stay.
 //
+// Before a batch is named, its files must still be what their names lead to:
+// what is written to a removed file is gone once it is closed. A file that
+// vanished is forgotten with its blocks, and the batch goes to another.
+//
 // Store.mu guards the head, the extent table and transactions. Get, Block and
 // Each don't take it.
 package nvme

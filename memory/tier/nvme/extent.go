@@ -19,6 +19,8 @@ type extent struct {
 	record
 	tail int64 // end of what was written, committed or not
 	fd   int   // of the head, -1 otherwise
+	// dev and ino are those of fd.
+	dev, ino uint64
 	// counted is the part of it that Usage counts.
 	counted int64
 	// stuck tells that the index knows fewer blocks in it than its record.
@@ -210,21 +212,29 @@ func (s *Store) reopenHead() error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: s.dir.extent(e.id), Err: err}
 	}
-	e.fd, s.head = fd, e
+	if err := e.hold(fd); err != nil {
+		return errors.Join(err, unix.Close(fd))
+	}
+	s.head = e
 	return nil
 }
 
 // newHead begins a file. Its name is durable before anything refers to it.
 func (s *Store) newHead() (*extent, error) {
 	e := &extent{id: s.next, fd: -1}
-	fd, err := openFile(s.dir.extent(e.id), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
+	fd, err := openFile(s.dir.extent(e.id), flags)
+	if errors.Is(err, unix.ENOENT) {
+		if err = s.remakeFolder(); err == nil {
+			fd, err = openFile(s.dir.extent(e.id), flags)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("an extent file: %w", err)
 	}
-	if err := syncDir(s.dir.path("extents")); err != nil {
+	if err := errors.Join(e.hold(fd), syncDir(s.dir.path("extents"))); err != nil {
 		return nil, errors.Join(err, unix.Close(fd), os.Remove(s.dir.extent(e.id)))
 	}
 	s.next++
-	e.fd = fd
 	return e, nil
 }

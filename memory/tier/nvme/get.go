@@ -158,12 +158,20 @@ func (s *Store) readFile(e *entry, parts [][]byte) error {
 // lost drops a block whose bytes can't be had, and says what that means.
 func (s *Store) lost(e *entry, why error) error {
 	missing := errors.Is(why, unix.ENOENT) || errors.Is(why, errShort) || errors.Is(why, errSealed)
-	s.gone.Add(1)
 	s.cfg.Log.Warn("a block is lost", "block", e.meta.Hash, "file", s.dir.extent(e.file), "err", why)
+	counts := true
 	if missing || errors.Is(why, unix.EIO) {
-		if err := s.dropAt(e); errors.Is(err, tier.ErrUnusable) {
+		dropped, err := s.dropAt(e)
+		if errors.Is(err, tier.ErrUnusable) {
 			return err
 		}
+		counts = dropped || err != nil
+	}
+	if counts { // who dropped it before us counted it
+		s.gone.Add(1)
+	}
+	if errors.Is(why, unix.ENOENT) {
+		s.goneAstray()
 	}
 	if missing {
 		return fmt.Errorf("%w: %v: %w", tier.ErrMissing, e.meta.Hash, why)

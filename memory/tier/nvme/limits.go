@@ -47,6 +47,8 @@ const (
 	// openAttempts is how many times opening the index may kill the process
 	// before the index is set aside.
 	openAttempts = 3
+	// rewrites is how often a batch is written whose file vanishes each time.
+	rewrites = 4
 	// lookups bounds how often a read follows a block that moves.
 	lookups = 8
 	// sealedReads is the most encrypted blocks that are read at a time: each

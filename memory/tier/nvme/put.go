@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,18 @@ func (s *Store) putBatch(ctx context.Context, items []tier.Item) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	for range rewrites {
+		err := s.putLocked(items)
+		if !errors.Is(err, errVanished) {
+			return err
+		}
+	}
+	return s.fail(fmt.Errorf("%d times in a row: %w", rewrites, errVanished))
+}
+
+// putLocked stores a batch, or returns errVanished: then it is to be stored
+// again, with what vanished of it before.
+func (s *Store) putLocked(items []tier.Item) error {
 	fresh, stale, need, err := s.unknown(items)
 	if err != nil || len(fresh) == 0 {
 		return err
@@ -221,10 +234,14 @@ func (s *Store) write(x *extent, parts [][]byte, off int64) error {
 }
 
 // sync makes the written part of a file durable and drops it from the page
-// cache, where it would push out what is used.
+// cache, where it would push out what is used. It returns errVanished if the
+// file would not be found again.
 func (s *Store) sync(x *extent) error {
 	if err := again(func() error { return unix.Fdatasync(x.fd) }); err != nil {
 		return err
+	}
+	if there, err := s.named(x); err != nil || !there {
+		return cmp.Or(err, errVanished)
 	}
 	return unix.Fadvise(x.fd, x.end, 0, unix.FADV_DONTNEED)
 }
@@ -294,22 +311,37 @@ func (b *batch) name(c *change, changed map[uint64]*extent) error {
 func (b *batch) undo(why error) error {
 	s := b.s
 	for x, isNew := range b.started {
-		if isNew {
-			if err := errors.Join(x.close(), os.Remove(s.dir.extent(x.id))); err != nil {
-				return s.fail(errors.Join(why, err))
-			}
-			if s.head == x {
-				s.head = nil
-			}
-			continue
-		}
-		x.tail = x.end
-		if err := os.Truncate(s.dir.extent(x.id), x.end); err != nil {
+		if err := s.takeBack(x, isNew); err != nil {
 			return s.fail(errors.Join(why, err))
 		}
 	}
-	if full(why) {
+	switch {
+	case full(why):
 		return fmt.Errorf("%w: %w", tier.ErrFull, why)
+	case errors.Is(why, errVanished):
+		return why
 	}
 	return s.fail(why)
+}
+
+// takeBack leaves of a file what is committed. What is another's by now is not
+// touched.
+func (s *Store) takeBack(x *extent, isNew bool) error {
+	if isNew {
+		if s.head == x {
+			s.head = nil
+		}
+		return errors.Join(s.unlink(x), x.close())
+	}
+	there, err := s.named(x)
+	if err != nil {
+		return err
+	}
+	if !there {
+		lost, err := s.lose(x)
+		s.mourn(lost, []string{s.dir.extent(x.id)})
+		return err
+	}
+	x.tail = x.end
+	return os.Truncate(s.dir.extent(x.id), x.end)
 }

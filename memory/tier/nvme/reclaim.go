@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -54,6 +53,9 @@ func (s *Store) regret(ctx context.Context, err error) {
 
 // reclaim frees one file that is worth it and tells whether there was one.
 func (s *Store) reclaim(ctx context.Context) (bool, error) {
+	if err := s.search(ctx); err != nil {
+		return false, err
+	}
 	s.mu.Lock()
 	err := s.usable()
 	if err == nil {
@@ -67,7 +69,10 @@ func (s *Store) reclaim(ctx context.Context) (bool, error) {
 	if err != nil || x == nil {
 		return false, err
 	}
-	return true, s.empty(ctx, x)
+	if err = s.empty(ctx, x); errors.Is(err, errVanished) {
+		err = nil // nothing was moved: it is worth it still
+	}
+	return true, err
 }
 
 // removeDead removes the files without live blocks.
@@ -78,15 +83,10 @@ func (s *Store) removeDead() error {
 			continue
 		}
 		// First the record: a file without one is removed by the next opening.
-		if err := s.index.update(func(c *change) error { return c.delete(fileKey(id)) }); err != nil {
-			return s.fail(err)
+		if err := s.strike(x); err != nil {
+			return err
 		}
-		if x == s.head {
-			s.head = nil
-		}
-		delete(s.files, id)
-		s.taking.Add(-x.counted)
-		if err := errors.Join(x.close(), os.Remove(s.dir.extent(id))); err != nil {
+		if err := errors.Join(s.unlink(x), x.close()); err != nil {
 			return s.fail(err)
 		}
 	}
@@ -181,6 +181,7 @@ func (s *Store) move(x *extent, spots []spot) error {
 	}
 	fd, err := openFile(s.dir.extent(x.id), unix.O_RDONLY)
 	if errors.Is(err, unix.ENOENT) {
+		s.mourn(int64(len(from)), []string{s.dir.extent(x.id)})
 		return s.unname(from)
 	}
 	if err != nil {
@@ -236,6 +237,7 @@ func (s *Store) copyAll(fd int, from []*entry) error {
 		return err
 	}
 	if len(lost) > 0 {
+		s.mourn(int64(len(lost)), []string{s.dir.extent(lost[0].file)})
 		return s.unname(lost)
 	}
 	return nil

@@ -36,6 +36,7 @@ type Store struct {
 	gone atomic.Int64 // blocks whose bytes were lost
 
 	pressed atomic.Bool // reclaiming is in a hurry
+	astray  atomic.Bool // a file vanished: others may have
 	kick    chan struct{}
 	stop    context.CancelFunc
 	done    sync.WaitGroup
