@@ -9,7 +9,7 @@ import (
 )
 
 // errReserve: others have taken what the store is to leave free.
-var errReserve = fmt.Errorf("%w: the disk has less free than is kept (kv.reserve)", tier.ErrFull)
+var errReserve = fmt.Errorf("%w: the disk has no more free than is kept (kv.reserve)", tier.ErrFull)
 
 // errRest: a part of what was to be stored had room.
 var errRest = fmt.Errorf("%w: the disk has room for a part of what waits; the rest is tried again", tier.ErrFull)
@@ -20,7 +20,7 @@ type fullness struct {
 	pause time.Duration
 	why   string
 	owed  bool  // blocks were refused, and nobody was told to store them again
-	need  int64 // what the first of them takes
+	need  int64 // the room that the first of them waits for
 	short bool  // the disk had less: once it has more, the pause is over
 }
 
@@ -114,7 +114,8 @@ func (b *batch) trim(r tier.Room) {
 }
 
 // giveWay deletes what is worth least after the disk had no room for a batch,
-// if that makes some. Where others have filled the disk it would not: then
+// if that makes some: as much at once as the store must have deleted before it
+// gives anything back. Where others have filled the disk it would make none, and
 // what is there stays.
 func (b *batch) giveWay(r tier.Room) {
 	p := b.p
@@ -122,11 +123,15 @@ func (b *batch) giveWay(r tier.Room) {
 	live := p.known.index.Bytes()
 	p.mu.Unlock()
 	short := b.wants() - r.Left
-	enough := short + live/spareShare
-	if short <= 0 || r.Left < -ownRoom || enough > live {
+	n := short + r.Lag - r.Dead
+	if short <= 0 || n <= 0 || r.Left < -ownRoom || n > live {
 		return
 	}
-	p.evict(b.h, min(b.bytes, enough-r.Dead))
+	p.evict(b.h, n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Another try makes the store reclaim that in a hurry.
+	p.health.full.need, p.health.full.short = -ownRoom, false
 }
 
 // wants is what the batch takes of the disk.

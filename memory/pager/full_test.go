@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/memory/tier"
 	"ieg/memory/tier/tiertest"
 )
 
@@ -69,6 +70,48 @@ func TestOthersFillTheDisk(t *testing.T) {
 			t.Errorf("%d times up in the end, %+v", w.ups(), w.p.Status())
 		}
 	})
+}
+
+// lagging is a store that gives back what was deleted once it is more than lag.
+type lagging struct {
+	tier.Store
+	lag int64
+}
+
+func (l lagging) Room() tier.Room {
+	r := l.Store.Room()
+	r.Lag = l.lag
+	return r
+}
+
+// A tier that reached the reserve itself deletes as much as makes room, at once,
+// and is tried again; if all it has is not enough it keeps it.
+func TestItsOwnLimit(t *testing.T) {
+	for _, c := range []struct{ lag, evicted int64 }{{2 * oneBlock, 3}, {4 * oneBlock, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(cfg *Config) {
+				open := cfg.Open
+				cfg.Open = func() (tier.Store, error) {
+					s, err := open()
+					return lagging{s, c.lag}, err
+				}
+			})
+			w.ready(1)
+			for i := range uint64(4) {
+				w.storeText(tokens(i, ieg.BlockTokens))
+			}
+			w.disk.SetSize(4*oneBlock + padBytes)
+			b, pages := w.block(testRoot, 0, tokens(7, ieg.BlockTokens))
+			if d := w.store(b, pages); d.Err == "" {
+				t.Error("stored without room")
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if st := w.p.Status(); st.Evicted != c.evicted || w.ups() == 2 != (c.evicted > 0) {
+				t.Errorf("a lag of %d: %d evicted, %d times up", c.lag, st.Evicted, w.ups())
+			}
+		})
+	}
 }
 
 // Who asks need not wait until the disk is looked at; where it has no room

@@ -114,7 +114,7 @@ func TestFull(t *testing.T) {
 		w := newWorld(t, nil)
 		w.ready(1)
 		const one = ieg.BlockTokens * rawToken
-		w.disk.SetSize(2*one + 10)
+		w.disk.SetSize(2*one + padBytes)
 		var last ieg.Block
 		for i := range 2 {
 			last = w.storeText(tokens(uint64(i), ieg.BlockTokens))[0]

@@ -27,9 +27,6 @@ const (
 	ownRoom = 16 << 20
 	// padBytes is what a store may take beyond a block's bytes.
 	padBytes = 8 << 10
-	// spareShare is the part of what is stored that may be deleted and not
-	// given back, since a file is copied only once an eighth of it is dead.
-	spareShare = 8
 	// sweepMin and sweepMax bound the pause between searches for what is too
 	// old; sweepLook is how many blocks one looks at without letting others in.
 	sweepMin  = time.Second

@@ -55,8 +55,9 @@ type Room struct {
 	// Left is what Put may take now; below 0 less of the disk is free than the
 	// store is to leave.
 	Left int64
-	// Dead is what reclaiming can give back.
-	Dead int64
+	// Dead was deleted and is not given back yet, Lag is how much of that may
+	// stay so: reclaiming begins when there is more.
+	Dead, Lag int64
 }
 
 // Store keeps blocks. Its methods may be called from several goroutines.

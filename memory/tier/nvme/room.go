@@ -54,9 +54,14 @@ func (s *Store) room(need, keep int64) error {
 	return nil
 }
 
+// hurriedShare is the part of a file, 1 of 8, that must be dead before it is
+// emptied in a hurry; see victim.
+const hurriedShare = 8
+
 // Room is what may still be taken: up to the reserve, and of the budget.
 func (s *Store) Room() tier.Room {
-	r := tier.Room{Dead: max(s.taking.Load()-s.live.Load(), 0)}
+	taking := s.taking.Load()
+	r := tier.Room{Dead: max(taking-s.live.Load(), 0), Lag: taking / hurriedShare}
 	if !s.life.enter() {
 		return r
 	}
