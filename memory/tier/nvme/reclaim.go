@@ -94,12 +94,12 @@ func (s *Store) removeDead() error {
 }
 
 // victim is the file with the least live bytes among those worth emptying: less
-// than half live, or less than 7/8 while there is a hurry.
+// than half live, or, while there is a hurry, more than hurriedShare dead.
 func (s *Store) victim() *extent {
 	var best *extent
 	for _, id := range slices.Sorted(maps.Keys(s.files)) {
 		x := s.files[id]
-		worth := x.live*2 < x.end || s.pressed.Load() && x.live*8 < x.end*7
+		worth := x.live*2 < x.end || s.pressed.Load() && (x.end-x.live)*hurriedShare > x.end
 		if x == s.head || x.stuck || !worth {
 			continue
 		}
