@@ -24,7 +24,7 @@ func cancelled(ctx context.Context, e *Env) ([]report.Row, error) {
 		return nil, err
 	}
 	defer srv.Stop()
-	pids := serve.Children(srv.PID())
+	pids := serve.Engines(srv.PID())
 	if len(pids) != 1 {
 		return rows, fmt.Errorf("the node has %d children, one is expected", len(pids))
 	}

@@ -42,7 +42,7 @@ func memory(ctx context.Context, e *Env) ([]report.Row, error) {
 		peak = append(peak, float64(m.RSS-m.Shmem)/1e6) // without the arena of KV
 	}
 	child := int64(0)
-	for _, pid := range serve.Children(srv.PID()) {
+	for _, pid := range serve.Engines(srv.PID()) {
 		if m, err := serve.MemoryOf(pid); err == nil {
 			child += m.Anon + m.Shmem
 		}
@@ -75,7 +75,7 @@ func childMemory(ctx context.Context, e *Env) (report.Row, error) {
 	if err := failed(c.All(ctx, "/v1/chat/completions", bodies)); err != nil {
 		return row, err
 	}
-	pids := serve.Children(srv.PID())
+	pids := serve.Engines(srv.PID())
 	if len(pids) != 1 {
 		return row, fmt.Errorf("the node has %d children, one is expected", len(pids))
 	}

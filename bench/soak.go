@@ -175,7 +175,7 @@ func merge(a, b load.Body) load.Body {
 // killer kills the engine child again and again.
 func (s *soaker) killer(ctx context.Context) {
 	for pause(ctx, soakKillEvery) == nil {
-		for _, pid := range serve.Children(s.srv.PID()) {
+		for _, pid := range serve.Engines(s.srv.PID()) {
 			s.killed.Store(time.Now().UnixNano())
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			s.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,8 +145,9 @@ func MemoryOf(pid int) (Memory, error) {
 	return m, nil
 }
 
-// Children lists the direct children of a process.
-func Children(pid int) []int {
+// Engines lists the processes of a node's engines: of its direct children those
+// that serve, and not those by which it asks a library for its devices.
+func Engines(pid int) []int {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	var out []int
 	for _, t := range tasks {
@@ -154,12 +156,19 @@ func Children(pid int) []int {
 			continue
 		}
 		for _, f := range strings.Fields(string(b)) {
-			if n, err := strconv.Atoi(f); err == nil {
+			// A thread that ends leaves its children to another: they may be
+			// listed twice.
+			if n, err := strconv.Atoi(f); err == nil && !slices.Contains(out, n) && isEngine(n) {
 				out = append(out, n)
 			}
 		}
 	}
 	return out
+}
+
+func isEngine(pid int) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && strings.Contains(string(line), "\x00engine\x00serve\x00")
 }
 
 // tail keeps the last bytes written to it.

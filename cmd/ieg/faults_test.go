@@ -146,7 +146,7 @@ func (f *following) end() []*load.Trace { return <-f.done }
 
 func signalChildren(t *testing.T, srv *serve.Server, s syscall.Signal) {
 	t.Helper()
-	pids := serve.Children(srv.PID())
+	pids := serve.Engines(srv.PID())
 	if len(pids) != 1 {
 		t.Fatalf("the node has %d children, one is expected", len(pids))
 	}

@@ -88,7 +88,7 @@ func TestTiersUnderMisuse(t *testing.T) {
 		case <-time.After(700 * time.Millisecond):
 			// The engine, if it is not just being started again, and whatever
 			// looks for devices.
-			for _, pid := range serve.Children(srv.PID()) {
+			for _, pid := range serve.Engines(srv.PID()) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
