@@ -56,6 +56,9 @@ type KVOp struct {
 	// Sum is the digest of the first extent's pieces before Start, 0 if there
 	// are none.
 	Sum uint64
+	// Next tells that a Save goes on where the op before it in the batch ended, a
+	// Save of the same block, whose digest counts as Sum.
+	Next bool
 	// Open tells that a Load leaves pieces of its last extent to a later op,
 	// which goes on at this one's end and proves it.
 	Open bool

@@ -129,6 +129,7 @@ func digestBatch(b *ieg.Batch, shape, content *sum) {
 		shape.add(uint64(op.Kind)<<32 | uint64(uint32(op.N)))
 		shape.add(uint64(uint32(op.From))<<32 | uint64(uint32(op.To)))
 		shape.add(uint64(uint32(op.Start))<<32 | uint64(len(op.Extents)))
+		shape.flag(op.Next)
 		shape.flag(op.Open)
 		for _, x := range op.Extents {
 			for _, p := range x.Pages {

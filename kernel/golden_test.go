@@ -287,7 +287,11 @@ func (s *story) batch(b *ieg.Batch) {
 		case ieg.KVTrim:
 			fmt.Fprintf(w, "  trim slot %d to %d tokens\n", op.To, op.N)
 		case ieg.KVSave:
-			fmt.Fprintf(w, "  save [%d, %d) of slot %d to pages %v\n", op.Start, op.Start+op.N, op.From, op.Extents[0].Pages)
+			fmt.Fprintf(w, "  save [%d, %d) of slot %d to pages %v", op.Start, op.Start+op.N, op.From, op.Extents[0].Pages)
+			if op.Next {
+				fmt.Fprint(w, ", next")
+			}
+			fmt.Fprintln(w)
 		case ieg.KVLoad:
 			fmt.Fprintf(w, "  load [%d, %d) into slot %d from %d blocks", op.Start, op.Start+op.N, op.To, len(op.Extents))
 			if op.Sum != 0 {

@@ -78,7 +78,7 @@ func (m *Machine) restoreSaving(s *SavedSaving) (*saving, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &saving{k: k[0], slot: s.Slot, done: s.Done, lease: s.Lease}, nil
+	return &saving{k: k[0], slot: s.Slot, done: s.Done, made: s.Made, lease: s.Lease}, nil
 }
 
 // restoreCopies gives an engine back what it is copying.
@@ -96,19 +96,25 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 		}
 	}
 	e.flight.copying = s.Flight.Copying
+	savings := map[ieg.BlockHash]*saving{}
+	if e.saving != nil {
+		savings[s.Saving.Block] = e.saving
+	}
 	for _, c := range s.Flight.Copies {
 		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, open: c.Open, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
 		if f.blocks, err = m.pick(c.Blocks); err != nil {
 			return err
 		}
-		if f.save, err = m.restoreSaving(c.Save); err != nil {
-			return err
+		if c.Save != nil {
+			if f.save = savings[c.Save.Block]; f.save == nil { // one saving, several copies
+				if f.save, err = m.restoreSaving(c.Save); err != nil {
+					return err
+				}
+				savings[c.Save.Block] = f.save
+			}
 		}
 		if f.save == nil && f.seq == nil {
 			return fmt.Errorf("a copy for sequence %d, which is unknown", c.Seq)
-		}
-		if f.save != nil && s.Saving != nil && c.Save.Block == s.Saving.Block {
-			f.save = e.saving // one block, two views of it
 		}
 		e.flight.copies = append(e.flight.copies, f)
 	}

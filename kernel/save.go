@@ -11,7 +11,8 @@ import (
 type saving struct {
 	k     *kv.Known
 	slot  ieg.Slot
-	done  int32 // its first tokens that were copied
+	done  int32 // its first tokens whose copies are on their way, or made
+	made  int32 // those of them that are made
 	lease kv.LeaseID
 }
 
@@ -44,7 +45,8 @@ func (m *Machine) down(e *engine) {
 	working := len(e.batch.Work) > 0
 	if working {
 		step := e.profile.Speed().Step(e.flight.load)
-		e.credit = min(e.credit+m.cfg.KV.SaveShare*step, max(CopyMax.Seconds(), CopyShare*step, piece))
+		share := m.cfg.KV.SaveShare * step
+		e.credit = min(e.credit+share, max(share, CopyMax.Seconds(), piece))
 		room = e.credit
 	}
 	for room >= piece || !working && room > 0 {
@@ -69,14 +71,23 @@ func (m *Machine) down(e *engine) {
 	}
 }
 
-// save adds the copy of the next n tokens of a saving to the batch.
+// save adds copies of the next n tokens of a saving to the batch, none of which
+// is to take longer than CopyMax, or a piece.
 func (m *Machine) save(e *engine, sv *saving, n int32) {
-	e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: n, Sum: sv.k.Digest,
-		Extents: []ieg.Extent{sv.k.Extent()}})
-	bytes := e.bytes(ieg.CodecRaw, n)
-	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: n, bytes: bytes, save: sv})
-	e.flight.copying += e.saveRate.seconds(bytes)
-	sv.done += n
+	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
+	most := max(int32(CopyMax.Seconds()/piece), 1) * ieg.PieceTokens
+	for next := false; n > 0; next = true {
+		part := min(n, most)
+		e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: part, Next: next, Extents: []ieg.Extent{sv.k.Extent()}})
+		op := &e.batch.Ops[len(e.batch.Ops)-1]
+		if op.Extents[0].Digest = 0; !next {
+			op.Sum = sv.k.Digest
+		}
+		bytes := e.bytes(ieg.CodecRaw, part)
+		e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: part, bytes: bytes, save: sv})
+		e.flight.copying += e.saveRate.seconds(bytes)
+		sv.done, n = sv.done+part, n-part
+	}
 }
 
 // savable tells whether a row holds what could be copied down.
@@ -293,7 +304,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 	e.saveRate.observe(f.bytes, c.Took)
 	m.longest(c)
 	sv.k.Digest = c.Digest
-	if sv.k.State != kv.HostFilling || sv.done < sv.k.N() || e.saving == sv {
+	if sv.made += f.n; sv.k.State != kv.HostFilling || sv.made < sv.k.N() {
 		return
 	}
 	m.kv.counts.Saves++

@@ -64,6 +64,7 @@ type SavedSaving struct {
 	Block ieg.BlockHash
 	Slot  ieg.Slot
 	Done  int32
+	Made  int32
 	Lease kv.LeaseID
 }
 
@@ -276,7 +277,7 @@ func (sv *saving) save() *SavedSaving {
 	if sv == nil {
 		return nil
 	}
-	return &SavedSaving{sv.k.Hash, sv.slot, sv.done, sv.lease}
+	return &SavedSaving{sv.k.Hash, sv.slot, sv.done, sv.made, sv.lease}
 }
 
 func (b *brought) save() *SavedRest {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"ieg"
 )
@@ -78,6 +79,21 @@ func checkSave(op *ieg.KVOp) error {
 		return fmt.Errorf("tokens %d to %d are not whole pieces of %d", op.Start, end, ieg.PieceTokens)
 	}
 	return checkSum(op)
+}
+
+// Follows tells whether a Save goes on where the op before it ended, as its Next
+// says. Other ops do.
+func Follows(ops []ieg.KVOp, i int) bool {
+	op := &ops[i]
+	if op.Kind != ieg.KVSave || !op.Next {
+		return !op.Next
+	}
+	if i == 0 || ops[i-1].Kind != ieg.KVSave || len(ops[i-1].Extents) != 1 || len(op.Extents) != 1 {
+		return false
+	}
+	before := &ops[i-1]
+	return before.From == op.From && before.Start+before.N == op.Start && before.Extents[0].Start == op.Extents[0].Start &&
+		slices.Equal(before.Extents[0].Pages, op.Extents[0].Pages)
 }
 
 // checkSum: nothing is summed up before a block's first piece.

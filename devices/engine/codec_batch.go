@@ -65,7 +65,7 @@ func appendBatch(d []byte, b *ieg.Batch) []byte {
 // The least bytes that an element of each list takes.
 const (
 	dropSize     = 1
-	opSize       = 15
+	opSize       = 16
 	extentSize   = 13
 	workSize     = 5
 	seqStartSize = 44
@@ -110,6 +110,7 @@ func appendOp(d []byte, op *ieg.KVOp) []byte {
 	d = appendI32(d, op.N)
 	d = appendI32(d, op.Start)
 	d = binary.LittleEndian.AppendUint64(d, op.Sum)
+	d = appendBool(d, op.Next)
 	d = appendBool(d, op.Open)
 	d = binary.AppendUvarint(d, uint64(len(op.Extents)))
 	for i := range op.Extents {
@@ -121,7 +122,7 @@ func appendOp(d []byte, op *ieg.KVOp) []byte {
 func readOp(r *reader, op *ieg.KVOp) {
 	*op = ieg.KVOp{
 		Kind: ieg.KVOpKind(r.u8(uint8(ieg.KVLoad))),
-		From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(), Start: r.i32(), Sum: r.u64(), Open: r.bool(),
+		From: ieg.Slot(r.i32()), To: ieg.Slot(r.i32()), N: r.i32(), Start: r.i32(), Sum: r.u64(), Next: r.bool(), Open: r.bool(),
 		Extents: op.Extents[:0],
 	}
 	op.Extents = resize(op.Extents, r.count(extentSize, OpExtents))

@@ -74,12 +74,12 @@ func TestGolden(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"hello", appendHello(nil, hello{Version: 4, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a040203ac02"},
+		{"hello", appendHello(nil, hello{Version: 5, Plane: ctlPlane, Engine: 3, Epoch: 300}), "69656720656e67696e650a050203ac02"},
 		{"batch", appendBatch(nil, sampleBatch()), "0307ac0204" + "0209808080808020" + "010b020301ac02ffff02024001" +
 			"0000003f283333733fcdcc4c3d0000c03f0000803e000080bf01050000c8c2020607ffffffffffffffffff0101ffffffff0f" +
 			"0a726f6f74203a3a3d2078" + "02033c743e00" + "0108" + "0102c3a9" + "01010301" +
-			"03" + "010102800100" + "00000000000000000000" + "00ffffffff0f030000" + "00000000000000000000" +
-			"030001408002" + "efcdab896745230101" + "01" + "80024101ac02" + "1032547698badcfe" + "0205ffffffff0f" + "020b0280010101" + "0c0000800400"},
+			"03" + "010102800100" + "0000000000000000000000" + "00ffffffff0f030000" + "0000000000000000000000" +
+			"030001408002" + "efcdab89674523010001" + "01" + "80024101ac02" + "1032547698badcfe" + "0205ffffffff0f" + "020b0280010101" + "0c0000800400"},
 		{"done", appendDone(nil, sampleDone()), "0307ac0202010003776879c0de810a02" + "0b011fffff0203c3a9200103656e64" +
 			"05000000bf01c301" + "06000080ff00" + "0c800420020000003f000080bf" + "0102" + "1032547698badcfe" + "03ac0205"},
 		{"step", appendStepRef(nil, stepRef{Epoch: 7, Step: 300}), "07ac02"},
@@ -331,7 +331,7 @@ func randomBatch(rng *rand.Rand) *ieg.Batch {
 
 func randomOp(rng *rand.Rand) ieg.KVOp {
 	op := ieg.KVOp{Kind: ieg.KVOpKind(rng.IntN(4)), From: ieg.Slot(rng.Int32()), To: ieg.Slot(-rng.Int32()), N: rng.Int32(), Start: -rng.Int32(),
-		Sum: rng.Uint64(), Open: rng.IntN(2) == 0}
+		Sum: rng.Uint64(), Next: rng.IntN(2) == 0, Open: rng.IntN(2) == 0}
 	for range rng.IntN(4) {
 		e := ieg.Extent{Start: rng.Int32(), N: rng.Int32(), Codec: ieg.Codec(rng.IntN(2)), Bytes: rng.Int64(), Digest: rng.Uint64()}
 		for range rng.IntN(20) {

@@ -132,6 +132,7 @@ func (b *bench) refusals() []refusal {
 		{"fewer than no tokens", func(op *ieg.KVOp) { op.N = -ieg.PieceTokens }},
 		{"negative start", func(op *ieg.KVOp) { op.Start = -ieg.BlockTokens }},
 		{"start inside a piece", func(op *ieg.KVOp) { op.Start++ }},
+		{"goes on with nothing", func(op *ieg.KVOp) { op.Next = true }},
 		{"digest of no pieces", func(op *ieg.KVOp) { op.Sum = 1 }},
 		{"start far away", func(op *ieg.KVOp) { op.Start = 1 << 30 }},
 		{"more tokens than there are", func(op *ieg.KVOp) { op.N = 1<<31 - ieg.BlockTokens }},

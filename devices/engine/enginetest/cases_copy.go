@@ -26,6 +26,37 @@ func testSaveLoad(t *testing.T, b *bench) {
 	}
 }
 
+// testSaveOn saves a row in one batch of operations that go on with each other.
+func testSaveOn(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	want := b.undisturbed(text, outputTokens)
+	_, first := b.row(0, text)
+	list := b.extents(len(text))
+	for _, pieces := range []int32{1, 3} {
+		var ops []ieg.KVOp
+		var last []int // operation of each block
+		for i := range list {
+			e := list[i]
+			e.Digest = 0
+			for at := int32(0); at < e.N; at += pieces * ieg.PieceTokens {
+				op := saveOp(0, &e, at, min(pieces*ieg.PieceTokens, e.N-at))
+				op.Next = at > 0
+				ops = append(ops, op)
+			}
+			last = append(last, len(ops)-1)
+		}
+		done := b.do(ops...)
+		for i := range list {
+			list[i].Digest = done[last[i]].Digest
+			b.proof(&list[i])
+		}
+	}
+	last := ieg.Slot(b.info.Slots - 1)
+	b.clear()
+	b.do(loadOp(last, 0, int32(len(text)), list))
+	b.same("saved as one batch", want, b.resume(last, text, first, outputTokens))
+}
+
 // testSealed saves each block as soon as it is computed, beside another
 // sequence that decodes, and goes on from all of them. What was saved early
 // is what the row holds at its end.

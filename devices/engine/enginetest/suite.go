@@ -85,6 +85,7 @@ var cases = []struct {
 	{name: "tokenize beside steps", run: testTokenizeBeside},
 	{name: "slot overflow", run: testOverflow},
 	{name: "kv: save and load", kv: true, run: testSaveLoad},
+	{name: "kv: save in one batch", kv: true, run: testSaveOn},
 	{name: "kv: blocks as they are sealed", kv: true, run: testSealed},
 	{name: "kv: tails", kv: true, run: testTails},
 	{name: "kv: load behind what is kept", kv: true, prefixes: true, run: testLoadStart},

@@ -39,6 +39,8 @@ type blocks struct {
 	cores int
 	alone int64
 
+	sum uint64 // what the last save told
+
 	// Working memory: the places of rows in the export and in the state, the
 	// state that is built, where a load's rows go, pieces, and what each joiner
 	// needs.
@@ -147,6 +149,9 @@ func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
 	}
 	b.pieces = b.shape.pieces(b.arena, e, b.pieces[:0])
 	sum := op.Sum
+	if op.Next {
+		sum = b.sum
+	}
 	for _, p := range b.pieces {
 		at := e.Start + int32(p.first)
 		if at < op.Start || at >= op.Start+op.N {
@@ -161,7 +166,7 @@ func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
 			return err
 		}
 	}
-	done.Digest = sum
+	done.Digest, b.sum = sum, sum
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	yz "github.com/hybridgroup/yzma/pkg/llama"
 
 	"ieg"
+	"ieg/devices/engine"
 )
 
 // slots is the KV of the slots as the engine accounts it: how many tokens each
@@ -57,7 +58,7 @@ func (s *slots) apply(ops []ieg.KVOp, done *ieg.StepDone) error {
 		var err error
 		if op.Kind == ieg.KVSave || op.Kind == ieg.KVLoad {
 			c := ieg.CopyDone{Op: int32(i)}
-			if err = s.copyBlocks(op, &c); err != nil {
+			if err = s.copyBlocks(ops, i, &c); err != nil {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
 			if err == nil || c.Bad != 0 {
@@ -80,11 +81,14 @@ func (s *slots) apply(ops []ieg.KVOp, done *ieg.StepDone) error {
 }
 
 // copyBlocks does a Save or Load.
-func (s *slots) copyBlocks(op *ieg.KVOp, done *ieg.CopyDone) error {
+func (s *slots) copyBlocks(ops []ieg.KVOp, i int, done *ieg.CopyDone) error {
 	if s.blocks == nil || s.blocks.arena == nil {
 		return fmt.Errorf("%w: this engine's KV can't leave it", ieg.ErrUnsupported)
 	}
-	return s.blocks.do(op, done)
+	if !engine.Follows(ops, i) {
+		return fmt.Errorf("save from token %d on: the operation before it, number %d, is none that it goes on with", ops[i].Start, i-1)
+	}
+	return s.blocks.do(&ops[i], done)
 }
 
 // change does a Trim or Copy.

@@ -69,7 +69,9 @@ func (r *Runner) save(op *ieg.KVOp, done *ieg.CopyDone) int64 {
 	place := engine.Place{Arena: r.arena, Pages: e.Pages}
 	var buf [KVToken]byte
 	off := int64(op.Start-e.Start) * KVToken
-	done.Digest = op.Sum
+	if done.Digest = op.Sum; op.Next {
+		done.Digest = r.sum
+	}
 	for i := range op.N {
 		at := op.Start + i
 		encodeToken(&buf, r.kv.prefix(op.From, at, r.root), r.kv.prefix(op.From, at+1, r.root))
@@ -77,6 +79,7 @@ func (r *Runner) save(op *ieg.KVOp, done *ieg.CopyDone) int64 {
 		done.Digest = r.arena.Digest(done.Digest, buf[:])
 		off += KVToken
 	}
+	r.sum = done.Digest
 	return int64(op.N) * KVToken
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ieg"
+	"ieg/devices/engine"
 )
 
 // Step runs one batch.
@@ -100,6 +101,9 @@ func (r *Runner) operate(ops []ieg.KVOp, done *ieg.StepDone) (bad error) {
 				return err
 			}
 			continue
+		}
+		if !engine.Follows(ops, i) {
+			return fmt.Errorf("operation %d: save from token %d on: the one before it is none that it goes on with", i, op.Start)
 		}
 		report := ieg.CopyDone{Op: int32(i)}
 		if err := r.copyKV(op, &report); err != nil {

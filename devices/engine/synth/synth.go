@@ -21,6 +21,7 @@ type Runner struct {
 	seqs      map[ieg.SeqID]*sequence
 	spare     []*sequence
 	steps     uint64
+	sum       uint64 // what the last save told
 
 	mu      sync.Mutex
 	running bool
