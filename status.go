@@ -40,8 +40,8 @@ type KVCounts struct {
 	FetchesLate     int64 `json:"fetches_late"`
 	// Corrupt counts blocks whose bytes were not what their digest says.
 	Corrupt int64 `json:"corrupt"`
-	// LongestCopy is what a step waited for at most, for one copy, in the last
-	// minute or so.
+	// LongestCopy is what the streams of a step waited for at most, for one copy,
+	// in the last minute or so.
 	LongestCopy time.Duration `json:"longest_copy_ns"`
 	// LongestRun is the most processor time that one copy took of the engine's
 	// thread in that time: what LongestCopy exceeds it by, the thread was put off

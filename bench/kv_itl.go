@@ -25,7 +25,7 @@ import (
 const (
 	itlChats   = 8
 	itlStay    = 4 // conversations with a row of their own
-	itlRows    = 2 // rows for the others
+	itlRows    = 4 // rows for the others
 	itlGuests  = 8 // the others, with tiers
 	itlContext = 1024
 

@@ -135,6 +135,7 @@ func (m *Machine) carryOn(e *engine) {
 	if !m.below(e) {
 		return
 	}
+	e.flight.beside = slices.ContainsFunc(e.running, (*seq).decodes)
 	e.room, e.carried, e.clear = m.copyRoom(e), false, ieg.NoSlot
 	for _, s := range e.running {
 		if s.brings() {

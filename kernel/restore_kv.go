@@ -95,7 +95,7 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 			m.kv.host.Keep(e.keeps[i], 1)
 		}
 	}
-	e.flight.copying = s.Flight.Copying
+	e.flight.copying, e.flight.beside = s.Flight.Copying, s.Flight.Beside
 	savings := map[ieg.BlockHash]*saving{}
 	if e.saving != nil {
 		savings[s.Saving.Block] = e.saving

@@ -258,7 +258,7 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 		right := c != nil && c.Bad == 0
 		if right {
 			e.loadRate.observe(f.bytes, c.Took)
-			m.longest(c)
+			m.longest(e, c)
 			m.kv.counts.Loads++
 			m.kv.counts.LoadedBytes += f.bytes
 		} else if c != nil {
@@ -283,10 +283,13 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 	return bad
 }
 
-// longest notes how long an engine's step waited for a copy: the longest of the
-// last one to two LongestFor.
-func (m *Machine) longest(c *ieg.CopyDone) {
+// longest notes how long the streams of a step waited for a copy: the longest of
+// the last one to two LongestFor.
+func (m *Machine) longest(e *engine, c *ieg.CopyDone) {
 	t := &m.kv
+	if !e.flight.beside {
+		return
+	}
 	if m.now.Sub(t.since) >= LongestFor {
 		t.since, t.long[0], t.long[1], t.ran[0], t.ran[1] = m.now, 0, t.long[0], 0, t.ran[0]
 	}
@@ -302,7 +305,7 @@ func (m *Machine) saved(e *engine, f *flown, c *ieg.CopyDone) {
 		return
 	}
 	e.saveRate.observe(f.bytes, c.Took)
-	m.longest(c)
+	m.longest(e, c)
 	sv.k.Digest = c.Digest
 	if sv.made += f.n; sv.k.State != kv.HostFilling || sv.made < sv.k.N() {
 		return

@@ -140,6 +140,7 @@ type SavedFlight struct {
 	Load      cost.Step
 	Work      []SavedFlying
 	Copies    []SavedCopy
+	Beside    bool
 	Copying   float64
 	// Orphans are sequences in flight whose request has ended.
 	Orphans []SavedOrphan
@@ -316,7 +317,7 @@ func (f *flight) save() SavedFlight {
 	if !f.active {
 		return s
 	}
-	s.Copying = f.copying
+	s.Copying, s.Beside = f.copying, f.beside
 	for _, c := range f.copies {
 		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Open: c.open, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
 		if c.seq != nil {

@@ -69,7 +69,7 @@ func tierGauges() (out []tierMetric) {
 	add("ieg_kv_moves_waiting", "Moves to and from the NVMe tier that are under way or wait.", "", nil, func(t *admin.KVTiers) []float64 {
 		return []float64{float64(t.Kernel.Moves + t.Kernel.Queued)}
 	})
-	add("ieg_kv_copy_seconds_max", "The longest copy of KV within a step since the start.", "", nil, func(t *admin.KVTiers) []float64 {
+	add("ieg_kv_copy_seconds_max", "The longest copy of KV that running streams waited for, in the last minute or so.", "", nil, func(t *admin.KVTiers) []float64 {
 		return []float64{t.Kernel.Counts.LongestCopy.Seconds()}
 	})
 	return out

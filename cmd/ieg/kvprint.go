@@ -22,7 +22,7 @@ func printKV(w io.Writer, t *admin.KVTiers) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"speed", speeds(t)}}
 	if c.LongestCopy > 0 {
-		rows = append(rows, []string{"longest copy", span(c.LongestCopy) + " within a step, " + span(c.LongestRun) + " of processor time"})
+		rows = append(rows, []string{"longest copy", span(c.LongestCopy) + " beside streams, " + span(c.LongestRun) + " of processor time"})
 	}
 	rows = append(rows,
 		[]string{"device → host", moved(c.Saves, "block", c.SavedBytes)}, []string{"host → device", moved(c.Loads, "time", c.LoadedBytes)},
