@@ -35,7 +35,7 @@ type flight struct {
 	load      cost.Step
 	work      []flying
 	copies    []flown
-	beside    bool // it has streams, which wait for its copies
+	beside    bool    // it has streams, which wait for its copies
 	copying   float64 // seconds that they are expected to take
 }
 

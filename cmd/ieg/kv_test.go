@@ -206,7 +206,7 @@ prompt tokens, by where their KV came from
   computed  25  25.0 %  ████████
 
 speed          m: save 3.00 GB/s, load 4.00 GB/s; nvme: write 1.00 GB/s, read not measured
-longest copy   1.50 ms within a step, 900 µs of processor time
+longest copy   1.50 ms beside streams, 900 µs of processor time
 device → host  1 block, 9.00 kB
 host → device  2 times, 8.00 kB
 host → nvme    –
