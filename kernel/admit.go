@@ -24,6 +24,13 @@ const embedTenant = "\x00embed"
 // admit gives rows to waiting sequences, most urgent first.
 func (m *Machine) admit(e *engine) {
 	e.awaits, e.owed, e.fetcher = 0, 0, 0
+	if n := e.waiting.Len(); n > 1 {
+		for i := range min(n, WantRowsMax) {
+			s := e.seqs[e.waiting.At(i).Seq]
+			e.pool.Want(s.tokens, s.tenant(), AwaitTokensMin)
+		}
+		defer e.pool.WantNone() // a row is wanted as long as places are given
+	}
 	for _, s := range e.running {
 		s.lifted = false
 		e.owed += s.gap()

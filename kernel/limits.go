@@ -26,6 +26,8 @@ const (
 	// AbortsMax bounds the steps in a row that are aborted while others still
 	// have work in them, so that cancels can't keep them from advancing.
 	AbortsMax = 2
+	// WantRowsMax is the number of waiting sequences whose rows give way last.
+	WantRowsMax = 16
 	// HangFloor and HangFactor bound a step: later than HangFloor +
 	// HangFactor × predicted it is a hang. HangFirst replaces HangFloor for an
 	// engine's first steps, which fault the weights in.

@@ -27,6 +27,7 @@ type Row struct {
 	// Dropped tells that its content was asked to be forgotten: only its owner
 	// may still use it.
 	Dropped bool
+	wanted  bool    // see Want
 	segs    []int32 // ids of the segments that make up [0, Computed)
 	chain   []ieg.BlockHash
 }
@@ -277,15 +278,34 @@ func (p *Pool) Release(s ieg.Slot, now ieg.Time, rent float64) {
 	p.idle += r.Computed
 }
 
-// Oldest is the least recently used idle row other than keep (NoSlot: any),
-// the one to give up first; among equals the lowest; NoSlot if none is idle.
+// Oldest is the idle row other than keep (NoSlot: any) to give up first: the
+// least recently used one of those that nobody wants, else of all; among equals
+// the lowest; NoSlot if none is idle.
 func (p *Pool) Oldest(keep ieg.Slot) ieg.Slot {
 	s := ieg.NoSlot
 	for i := range p.rows {
 		r := &p.rows[i]
-		if r.idle() && ieg.Slot(i) != keep && (s == ieg.NoSlot || r.Used < p.rows[s].Used) {
+		if !r.idle() || ieg.Slot(i) == keep {
+			continue
+		}
+		if b := s; b == ieg.NoSlot || r.wanted != p.rows[b].wanted && !r.wanted || r.wanted == p.rows[b].wanted && r.Used < p.rows[b].Used {
 			s = ieg.Slot(i)
 		}
 	}
 	return s
+}
+
+// Want marks the row from which a waiting sequence would go on, if there is one
+// with at least so many of its tokens: others give way before it.
+func (p *Pool) Want(tokens []ieg.Token, tenant string, least int32) {
+	if m := p.Match(tokens, tenant); m.Slot != ieg.NoSlot && m.N >= least {
+		p.rows[m.Slot].wanted = true
+	}
+}
+
+// WantNone ends all of that.
+func (p *Pool) WantNone() {
+	for i := range p.rows {
+		p.rows[i].wanted = false
+	}
 }
