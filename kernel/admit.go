@@ -14,8 +14,7 @@ type admission uint8
 const (
 	admitted admission = iota
 	awaiting           // a prefix that is being computed, or its reader
-	full               // no row or no cells: nobody behind it gets one either
-	clearing           // what its row holds is being saved: it is next
+	full               // no row or no cells yet: nobody behind it gets one either
 )
 
 // embedTenant keeps rows that held embeddings from being matched.
@@ -24,11 +23,7 @@ const embedTenant = "\x00embed"
 // admit gives rows to waiting sequences, most urgent first.
 func (m *Machine) admit(e *engine) {
 	e.awaits, e.owed, e.fetcher = 0, 0, 0
-	if n := e.waiting.Len(); n > 1 {
-		for i := range min(n, WantRowsMax) {
-			s := e.seqs[e.waiting.At(i).Seq]
-			e.pool.Want(s.tokens, s.tenant(), AwaitTokensMin)
-		}
+	if m.wantRows(e) {
 		defer e.pool.WantNone() // a row is wanted as long as places are given
 	}
 	for _, s := range e.running {
@@ -38,7 +33,7 @@ func (m *Machine) admit(e *engine) {
 	if k, ok := e.passes.Overdue(&e.waiting, e.leastUrgent()); ok {
 		s := e.seqs[k.Seq]
 		s.yielded = m.cfg.Preemption.MaxPerRequest // its turn has come, and stays
-		if a := m.tryAdmit(e, s); a == full || a == clearing {
+		if m.tryAdmit(e, s) == full {
 			return
 		}
 	}
@@ -48,10 +43,24 @@ func (m *Machine) admit(e *engine) {
 		case awaiting:
 			i++
 			e.lift(s)
-		case full, clearing:
+		case full:
 			return
 		}
 	}
+}
+
+// wantRows marks the idle rows from which the next sequences go on, where
+// there is a choice; false: there is none.
+func (m *Machine) wantRows(e *engine) bool {
+	n := e.waiting.Len()
+	if _, idle := e.pool.Counts(); n < 2 || idle < 2 {
+		return false
+	}
+	for i := range min(n, WantRowsMax) {
+		s := e.seqs[e.waiting.At(i).Seq]
+		e.pool.Want(s.tokens, s.tenant(), AwaitTokensMin)
+	}
+	return true
 }
 
 // leastUrgent is the least urgent class that runs; P0 if nothing does.
@@ -112,16 +121,12 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 	}
 	for {
 		var fits bool
-		a := full
-		if match, fits = m.makeCells(e, s, match, &b); fits && len(e.running) < int(e.info.StepTokens) {
-			a = m.takeRow(e, s, match, &b)
-		}
-		if a == admitted {
-			return a
+		if match, fits = m.makeCells(e, s, match, &b); fits && len(e.running) < int(e.info.StepTokens) && m.takeRow(e, s, match, &b) {
+			return admitted
 		}
 		m.letGo(&b)
-		if a == clearing {
-			return a
+		if e.clear != ieg.NoSlot {
+			return full // what its row holds is being saved
 		}
 		if !m.yield(e, s) {
 			return m.noRoom(e, s)
@@ -131,23 +136,24 @@ func (m *Machine) tryAdmit(e *engine, s *seq) admission {
 }
 
 // takeRow gives the sequence a row, after what the row loses by that was saved,
-// with what is brought for it.
-func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) admission {
+// with what is brought for it. False: there is none, or that is being saved
+// first (clear).
+func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) bool {
 	slot, inPlace := e.pool.Plan(match)
 	if slot == ieg.NoSlot {
-		return full
+		return false
 	}
 	keep := int32(0)
 	if inPlace {
 		keep = match.N
 	}
 	if m.clears(e, slot, keep) {
-		return clearing
+		return false
 	}
 	m.rescue(e, slot, keep)
 	g, ops, ok := e.pool.Acquire(s.id, s.tokens, s.tenant(), match, m.now, e.batch.Ops)
 	if !ok {
-		return full
+		return false
 	}
 	e.batch.Ops = ops
 	m.account(s, g.Cached, b)
@@ -171,7 +177,7 @@ func (m *Machine) takeRow(e *engine, s *seq, match kv.Match, b *brought) admissi
 		}
 	}
 	m.enter(e, s, g)
-	return admitted
+	return true
 }
 
 // tenant is the salt of the sequence's KV.
@@ -193,8 +199,7 @@ func (m *Machine) noRoom(e *engine, s *seq) admission {
 	return full
 }
 
-// enter makes a sequence run in the row it was given. It has, or is brought, so
-// many tokens from the cache.
+// enter makes a sequence run in the row it was given.
 func (m *Machine) enter(e *engine, s *seq, g kv.Grant) {
 	r := s.req
 	e.waiting.Remove(s.key)

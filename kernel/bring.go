@@ -132,11 +132,12 @@ func (m *Machine) roomBefore(e *engine, s *seq) float64 {
 
 // carryOn brings more to the sequences that have a part of it.
 func (m *Machine) carryOn(e *engine) {
+	e.clear = ieg.NoSlot
 	if !m.below(e) {
 		return
 	}
 	e.flight.beside = slices.ContainsFunc(e.running, (*seq).decodes)
-	e.room, e.carried, e.clear = m.copyRoom(e), false, ieg.NoSlot
+	e.room, e.carried = m.copyRoom(e), false
 	for _, s := range e.running {
 		if s.brings() {
 			n := m.carry(e, s, s.slot)

@@ -121,6 +121,9 @@ func (m *Machine) checkTiers() error {
 			if s.rest.n > 0 {
 				steps++
 			}
+			if row := e.pool.Row(s.slot); s.rest.inside() && !(row.Unproven && row.Computed == s.rest.start) {
+				return fmt.Errorf("kernel: sequence %d is brought a block from token %d on, its row has %d (unproven %t)", s.id, s.rest.start, row.Computed, row.Unproven)
+			}
 			if len(s.wants)+len(s.fetch.awaits) > 0 {
 				return fmt.Errorf("sequence %d runs and waits for blocks", s.id)
 			}

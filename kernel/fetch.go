@@ -62,7 +62,8 @@ func (m *Machine) wantAgain(e *engine, s *seq) bool {
 	case e.fetcher != 0 && e.fetcher != s.id:
 		return true
 	}
-	m.fetch(e, s, p.Host, m.keepKnown(e, s).N, true)
+	p = m.keepKnown(e, s)
+	m.fetch(e, s, p.Host, p.N, true)
 	if !f.open() {
 		m.kv.settleFetchers()
 		return false

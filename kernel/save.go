@@ -75,7 +75,7 @@ func (m *Machine) down(e *engine) {
 // is to take longer than CopyMax, or a piece.
 func (m *Machine) save(e *engine, sv *saving, n int32) {
 	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
-	most := max(int32(CopyMax.Seconds()/piece), 1) * ieg.PieceTokens
+	most := int32(min(max(CopyMax.Seconds()/piece, 1), ieg.BlockTokens/ieg.PieceTokens)) * ieg.PieceTokens
 	for next := false; n > 0; next = true {
 		part := min(n, most)
 		e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: part, Next: next, Extents: []ieg.Extent{sv.k.Extent()}})

@@ -434,7 +434,7 @@ func (m *Machine) clock(e *engine) {
 // every row has room.
 func (m *Machine) grant(e *engine) int32 {
 	g, d := m.cfg.GrantSteps, int32(len(e.batch.Work))
-	if d == 0 || e.awaits > 0 || g == 0 || m.below(e) && e.clear != ieg.NoSlot || slices.ContainsFunc(e.running, (*seq).brings) {
+	if d == 0 || e.awaits > 0 || g == 0 || e.clear != ieg.NoSlot || slices.ContainsFunc(e.running, (*seq).brings) {
 		return 0
 	}
 	for i := range e.batch.Work {

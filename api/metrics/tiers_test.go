@@ -89,15 +89,21 @@ ieg_kv_load_bytes_per_second{device="cpu",engine="1",model="small"} 4e+09`), "\n
 	}
 }
 
-// What is brought from below the device is no hit of the device.
-func TestBroughtTokens(t *testing.T) {
-	tap := NewTap(meter.DefaultConfig())
-	now := ieg.Time(0)
+// watchEngine is a tap that knows an engine, and what tells it of events, one a
+// millisecond.
+func watchEngine() (*Tap, func(kernel.Event, kernel.Ready)) {
+	tap, now := NewTap(meter.DefaultConfig()), ieg.Time(0)
 	observe := func(ev kernel.Event, r kernel.Ready) {
 		now = now.Add(time.Millisecond)
 		tap.Observe(now, ev, &r)
 	}
 	observe(kernel.EngineReady{Info: ieg.EngineInfo{ID: 1, Epoch: 1, KVToken: 100, Cells: 4096, Model: ieg.ModelInfo{Name: "m"}}}, kernel.Ready{})
+	return tap, observe
+}
+
+// What is brought from below the device is no hit of the device.
+func TestBroughtTokens(t *testing.T) {
+	tap, observe := watchEngine()
 	b := &ieg.Batch{Engine: 1, Epoch: 1, Step: 7, New: []ieg.SeqStart{{Seq: 1}},
 		Ops:  []ieg.KVOp{{Kind: ieg.KVCopy, To: 3, N: 256}, {Kind: ieg.KVLoad, To: 3, Start: 256, N: 512}, {Kind: ieg.KVSave, From: 2, N: 64}},
 		Work: []ieg.Work{{Seq: 1, Slot: 3, Start: 768, N: 232, Sample: true}}}
@@ -130,13 +136,7 @@ vllm:kv_offload_store_time_total{engine="1",model_name="m"} 1`), "\n") {
 
 // What comes up in parts was all brought.
 func TestBroughtInParts(t *testing.T) {
-	tap := NewTap(meter.DefaultConfig())
-	now := ieg.Time(0)
-	observe := func(ev kernel.Event, r kernel.Ready) {
-		now = now.Add(time.Millisecond)
-		tap.Observe(now, ev, &r)
-	}
-	observe(kernel.EngineReady{Info: ieg.EngineInfo{ID: 1, Epoch: 1, KVToken: 100, Cells: 4096, Model: ieg.ModelInfo{Name: "m"}}}, kernel.Ready{})
+	tap, observe := watchEngine()
 	ready := kernel.Ready{Admits: []kernel.Admit{{Request: 1, Seq: 1}}}
 	var next kernel.Event = kernel.Arrived{Request: &ieg.Request{ID: 1, Model: "m", N: 1, Prompt: make([]ieg.Token, 500)}}
 	for step, start := range []int32{0, 64, 128} {
@@ -161,17 +161,14 @@ func TestBroughtInParts(t *testing.T) {
 
 // What was brought and is wrong was neither cached nor brought.
 func TestBroughtInVain(t *testing.T) {
-	tap := NewTap(meter.DefaultConfig())
-	now := ieg.Time(0)
+	tap, watch := watchEngine()
 	observe := func(ev kernel.Event, batches ...*ieg.Batch) {
-		now = now.Add(time.Millisecond)
 		r := kernel.Ready{Batches: batches}
 		if _, ok := ev.(kernel.Arrived); ok {
 			r.Admits = []kernel.Admit{{Request: 1, Seq: 1}}
 		}
-		tap.Observe(now, ev, &r)
+		watch(ev, r)
 	}
-	observe(kernel.EngineReady{Info: ieg.EngineInfo{ID: 1, Epoch: 1, KVToken: 100, Cells: 4096, Model: ieg.ModelInfo{Name: "m"}}})
 	observe(kernel.Arrived{Request: &ieg.Request{ID: 1, Model: "m", N: 1, Prompt: make([]ieg.Token, 1000)}},
 		&ieg.Batch{Engine: 1, Epoch: 1, Step: 7, New: []ieg.SeqStart{{Seq: 1}}, Ops: []ieg.KVOp{{Kind: ieg.KVLoad, To: 3, N: 768}},
 			Work: []ieg.Work{{Seq: 1, Slot: 3, Start: 768, N: 232, Sample: true}}})

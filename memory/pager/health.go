@@ -226,7 +226,8 @@ func (p *Pager) ready(h *handle) {
 	p.notify(notice{state: true, up: true})
 }
 
-// watch deletes what is too old, and looks for room when there was none, until the store is lost or the Pager closes.
+// watch deletes what is too old, and looks for room when there was none, until
+// the store is lost or the Pager closes.
 func (p *Pager) watch(h *handle) {
 	every := sweepMax
 	if p.cfg.TTL > 0 {

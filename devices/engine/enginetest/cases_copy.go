@@ -129,9 +129,7 @@ func testLoadStart(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	n := int32(len(text))
 	want := b.undisturbed(text, outputTokens)
-	_, first := b.row(0, text)
-	list := b.extents(len(text))
-	b.save(0, list, ieg.BlockTokens)
+	first, list := b.savedRow(text)
 	other := b.start(0, slices.Concat(text[:keep], b.text(tailTokens, 3)))
 	b.prefill(other, []ieg.KVOp{{Kind: ieg.KVTrim, To: 0, N: keep}}, keep, b.info.StepTokens)
 	b.do(loadOp(0, keep, n-keep, list[1:]))
@@ -144,9 +142,7 @@ func testLoadStart(t *testing.T, b *bench) {
 func testLoadPieces(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	want := b.undisturbed(text, outputTokens)
-	_, first := b.row(0, text)
-	list := b.extents(len(text))
-	b.save(0, list, ieg.BlockTokens)
+	first, list := b.savedRow(text)
 	for _, pieces := range []int32{1, 2, 3, 5} {
 		b.clear()
 		b.loadPieces(1, int32(len(text)), list, pieces)
@@ -172,9 +168,7 @@ func testLoadPieces(t *testing.T, b *bench) {
 func testLoadPart(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	want := b.undisturbed(text, outputTokens)
-	b.row(0, text)
-	list := b.extents(len(text))
-	b.save(0, list, ieg.BlockTokens)
+	_, list := b.savedRow(text)
 	for _, n := range []int32{1, 64, 100, 255, int32(len(text)) - tailTokens + 64, int32(len(text)) - 1} {
 		b.clear()
 		blocks := (n + ieg.BlockTokens - 1) / ieg.BlockTokens
@@ -231,9 +225,7 @@ func testCopyOrder(t *testing.T, b *bench) {
 func testCopyAborted(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	want := b.undisturbed(text, outputTokens)
-	_, first := b.row(0, text)
-	list := b.extents(len(text))
-	b.save(0, list, ieg.BlockTokens)
+	first, list := b.savedRow(text)
 	long := b.text(int(min(b.info.StepTokens, b.info.SlotTokens-outputTokens)), 1)
 	aborted := 0
 	for i := range 4 {
@@ -297,9 +289,7 @@ func testCopyGrant(t *testing.T, h *hosted) {
 	const repeats = 5
 	text := h.text(h.rowTokens(), 0)
 	want := h.undisturbed(text, repeats+2)
-	_, first := h.row(0, text)
-	list := h.extents(len(text))
-	h.save(0, list, ieg.BlockTokens)
+	first, list := h.savedRow(text)
 	h.clear()
 	n := int32(len(text))
 	s := h.start(1, slices.Concat(text, first.tokens))
@@ -329,9 +319,7 @@ func testCopyAfterDeath(t *testing.T, h *hosted) {
 	h.needKV()
 	text := h.text(h.rowTokens(), 0)
 	want := h.undisturbed(text, outputTokens)
-	_, first := h.row(0, text)
-	list := h.extents(len(text))
-	h.save(0, list, ieg.BlockTokens)
+	first, list := h.savedRow(text)
 	h.Kill(h.up.Info.Epoch, "to be replaced")
 	h.comeBack(t, "to be replaced")
 	h.same("after a death", want, h.resume(1, text, first, outputTokens, loadOp(1, 0, int32(len(text)), list)))

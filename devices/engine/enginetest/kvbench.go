@@ -193,6 +193,24 @@ func (b *bench) row(slot ieg.Slot, text []ieg.Token) (ieg.SeqStart, output) {
 	return s, b.prefill(s, nil, 0, b.info.StepTokens)
 }
 
+// savedRow computes a text alone in slot 0, draws its first token, and saves the
+// row.
+func (b *bench) savedRow(text []ieg.Token) (first output, list []ieg.Extent) {
+	b.Helper()
+	_, first = b.row(0, text)
+	list = b.extents(len(text))
+	b.save(0, list, ieg.BlockTokens)
+	return first, list
+}
+
+// empty checks that a slot holds nothing.
+func (b *bench) empty(what string, slot ieg.Slot) {
+	b.Helper()
+	if trim := b.try(ieg.Batch{Ops: []ieg.KVOp{{Kind: ieg.KVTrim, To: slot, N: 1}}}); trim.Outcome != ieg.StepFailed {
+		b.Errorf("%s: the slot is not empty", what)
+	}
+}
+
 // undisturbed computes a text alone in a cleared engine and draws n tokens.
 func (b *bench) undisturbed(text []ieg.Token, n int) output {
 	b.Helper()
