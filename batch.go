@@ -56,8 +56,8 @@ type KVOp struct {
 	// Sum is the digest of the first extent's pieces before Start, 0 if there
 	// are none.
 	Sum uint64
-	// Next tells that a Save goes on where the op before it in the batch ended, a
-	// Save of the same block, whose digest counts as Sum.
+	// Next tells that a copy goes on where the op before it in the batch ended, a
+	// copy of its kind that left the block unfinished; its digest counts as Sum.
 	Next bool
 	// Open tells that a Load leaves pieces of its last extent to a later op,
 	// which goes on at this one's end and proves it.
@@ -86,7 +86,8 @@ const (
 	// holds token Start and the last may hold more. Where the first begins
 	// before Start, an Open op loaded what it has there, and told Sum. An extent
 	// that is not what its digest says leaves the slot empty, and no Work of the
-	// batch is done (StepFailed, CopyDone.Bad). What is open need not be proven.
+	// batch is done (StepFailed, CopyDone.Bad), nor a later Load of it that goes
+	// on in that slot. What is open need not be proven.
 	KVLoad
 )
 

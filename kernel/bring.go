@@ -117,7 +117,7 @@ func (m *Machine) copyRoom(e *engine) float64 {
 	if s := e.firstPrompt(); s != nil && e.long(s) && e.due <= 0 {
 		step += m.compute(e, s.computed, e.piece(s)) // the streams wait anyhow
 	}
-	return max(CopyMax.Seconds(), CopyShare*step)
+	return max(CopyMax.Seconds(), m.cfg.KV.CopyShare*step)
 }
 
 // roomBefore is what the sequence's own tile adds to the room, if that is due once
@@ -127,7 +127,7 @@ func (m *Machine) roomBefore(e *engine, s *seq) float64 {
 	if e.due > 0 || e.info.Tile <= 1 || left < e.info.Tile {
 		return 0
 	}
-	return CopyShare * m.compute(e, s.rest.end(), e.info.Tile)
+	return m.cfg.KV.CopyShare * m.compute(e, s.rest.end(), e.info.Tile)
 }
 
 // carryOn brings more to the sequences that have a part of it.
@@ -152,28 +152,37 @@ func (m *Machine) carryOn(e *engine) {
 // copy the others again with each. open tells that its last block goes on in
 // the next part.
 func (m *Machine) part(e *engine, rest *brought, room float64, must bool) (p brought, open bool) {
-	unit := int32(ieg.BlockTokens)
-	if e.info.KVPieces {
-		unit = ieg.PieceTokens
-	}
 	p = brought{start: rest.start, sum: rest.sum}
 	for p.end() < rest.end() {
-		n := min((p.end()/unit+1)*unit, rest.end()) - p.start
+		n := e.unitEnd(p.end(), rest.end()) - p.start
 		seconds := e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
 		if seconds > room && (p.n > 0 || !must) {
 			break
 		}
 		p.n, p.seconds = n, seconds
 	}
+	var inside bool
+	p.blocks, inside = until(rest.blocks, p.end())
+	return p, inside && p.end() < rest.end()
+}
+
+// unitEnd is where the unit of copies up that holds token at ends, or end.
+func (e *engine) unitEnd(at, end int32) int32 {
+	unit := int32(ieg.BlockTokens)
+	if e.info.KVPieces {
+		unit = ieg.PieceTokens
+	}
+	return min((at/unit+1)*unit, end)
+}
+
+// until are the blocks that begin before end; inside tells that the last one
+// goes on there.
+func until(blocks []*kv.Known, end int32) (before []*kv.Known, inside bool) {
 	k := 0
-	for k < len(rest.blocks) && rest.blocks[k].Start < p.end() {
+	for k < len(blocks) && blocks[k].Start < end {
 		k++
 	}
-	if p.blocks = rest.blocks[:k]; k > 0 {
-		last := p.blocks[k-1]
-		open = p.end() < rest.end() && p.end() < last.Start+last.N()
-	}
-	return p, open
+	return blocks[:k], k > 0 && end < blocks[k-1].Start+blocks[k-1].N()
 }
 
 // carry adds the copy of the next part of what is brought for a sequence to the
@@ -205,17 +214,53 @@ func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
 	return part.n
 }
 
-// copyUp adds the copy of a part to the batch.
+// copyUp adds the copies of a part to the batch. Beside streams none of them is
+// to take longer than CopyMax, or a unit.
 func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought, open bool) {
-	op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: b.start, N: b.n, Sum: b.sum, Open: open}
-	for _, k := range b.blocks {
-		op.Extents = append(op.Extents, k.Extent())
+	left := b.blocks
+	for at := b.start; at < b.end(); {
+		end := b.end()
+		if e.flight.beside && e.info.Layout == ieg.Streams {
+			end = e.shortCopy(at, b.end())
+		}
+		blocks, inside := until(left, end)
+		op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: at, N: end - at, Open: inside && (end < b.end() || open)}
+		if at == b.start {
+			op.Sum = b.sum
+		} else {
+			op.Next = at > blocks[0].Start
+		}
+		for _, k := range blocks {
+			op.Extents = append(op.Extents, k.Extent())
+		}
+		e.batch.Ops = append(e.batch.Ops, op)
+		f := flown{op: int32(len(e.batch.Ops) - 1), n: op.N, bytes: e.bytes(ieg.CodecRaw, op.N), open: op.Open, more: end < b.end(), seq: s, slot: slot, blocks: blocks}
+		if !f.more {
+			f.lease = b.lease
+		}
+		e.flight.copies = append(e.flight.copies, f)
+		done := len(blocks)
+		if inside {
+			done--
+		}
+		left, at = left[done:], end
 	}
-	e.batch.Ops = append(e.batch.Ops, op)
 	e.pool.Brought(slot, b.end())
-	e.flight.copies = append(e.flight.copies, flown{op: int32(len(e.batch.Ops) - 1), n: b.n, bytes: e.bytes(ieg.CodecRaw, b.n), open: open,
-		seq: s, slot: slot, blocks: b.blocks, lease: b.lease})
 	e.flight.copying += b.seconds
+}
+
+// shortCopy is where a copy up from token at ends that takes no longer than
+// CopyMax, or a unit.
+func (e *engine) shortCopy(at, end int32) int32 {
+	to := e.unitEnd(at, end)
+	for to < end {
+		next := e.unitEnd(to, end)
+		if e.loadRate.seconds(e.bytes(ieg.CodecRaw, next-at)) > CopyMax.Seconds() {
+			break
+		}
+		to = next
+	}
+	return to
 }
 
 // account counts from which tier a sequence's cached tokens came, and notes why.

@@ -110,9 +110,10 @@ func (m *Machine) checkTiers() error {
 			saving[e.saving] = true
 		}
 		for _, f := range e.flight.copies {
-			if f.save != nil {
+			switch {
+			case f.save != nil:
 				saving[f.save] = true
-			} else {
+			case !f.more:
 				steps++
 			}
 		}

@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 		GrantSteps: GrantSteps,
 		Prior:      cost.Speed{Base: 0.018, Seq: 0.002, Prefill: 0.005},
 		Graph:      graph.DefaultConfig(),
-		KV:         KVConfig{HostCodec: ieg.CompressAuto, SaveShare: 0.04, Moves: 4},
+		KV:         KVConfig{HostCodec: ieg.CompressAuto, CopyShare: 0.04, Moves: 4},
 	}
 }
 
@@ -67,8 +67,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("kernel: MaxPerRequest is %d, not 0 or more", c.Preemption.MaxPerRequest)
 	case c.GrantSteps < 0 || c.GrantSteps > 1024:
 		return fmt.Errorf("kernel: GrantSteps is %d, not in 0 … 1024", c.GrantSteps)
-	case c.KV.SaveShare < 0 || c.KV.SaveShare > 0.5:
-		return fmt.Errorf("kernel: SaveShare is %g, not in 0 … 0.5", c.KV.SaveShare)
+	case c.KV.CopyShare < 0 || c.KV.CopyShare > 0.5:
+		return fmt.Errorf("kernel: CopyShare is %g, not in 0 … 0.5", c.KV.CopyShare)
 	case c.KV.Moves < 1 || c.KV.Moves > 64:
 		return fmt.Errorf("kernel: %d moves in flight, not 1 … 64", c.KV.Moves)
 	case c.Prior.Base <= 0 || c.Prior.Prefill <= 0:

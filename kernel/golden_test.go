@@ -297,6 +297,9 @@ func (s *story) batch(b *ieg.Batch) {
 			if op.Sum != 0 {
 				fmt.Fprintf(w, " after digest %d", op.Sum)
 			}
+			if op.Next {
+				fmt.Fprint(w, ", next")
+			}
 			if op.Open {
 				fmt.Fprint(w, ", open")
 			}

@@ -136,19 +136,24 @@ func (s *story) words(r *ieg.Request, a args) {
 }
 
 // copies reports what a step copied, which it did however it ended. bad names
-// the block of the first load that is not what it should be.
+// the block of the first load that proves one and is not what it should be; what
+// would go on from that isn't done.
 func (s *story) copies(d *ieg.StepDone, f *flying, a args) {
 	if f.repeat > 0 {
 		return
 	}
+	emptied := ieg.NoSlot
 	for i, op := range f.batch.Ops {
 		if op.Kind != ieg.KVSave && op.Kind != ieg.KVLoad {
 			continue
 		}
 		c := ieg.CopyDone{Op: int32(i), Digest: uint64(d.Step), Took: time.Duration(op.N) * time.Microsecond}
-		if op.Kind == ieg.KVLoad && a.bad > 0 {
+		if op.Kind == ieg.KVLoad && a.bad > 0 && (!op.Open || len(op.Extents) > 1) {
 			c.Bad = int32(a.bad)
 			a.bad, d.Outcome, d.Err, d.Results = 0, ieg.StepFailed, "a block is wrong", nil
+			emptied = op.To
+		} else if op.Kind == ieg.KVLoad && op.To == emptied && op.Start > 0 {
+			continue
 		}
 		d.Copies = append(d.Copies, c)
 	}

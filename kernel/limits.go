@@ -42,13 +42,12 @@ const (
 	ReadRate, WriteRate = 2e-9, 3e-9
 	RateGain            = 0.2
 	RateBytes           = 64 << 10
-	// CopyMax bounds the copies down of a step with other work, and those up of
-	// one with streams, unless CopyShare of the step is more, as planned: now
-	// and then one takes 1.6 times that. IdleCopy bounds the copies down of a
-	// step without other work.
-	CopyMax   = 1200 * time.Microsecond
-	CopyShare = 0.01
-	IdleCopy  = 10 * time.Millisecond
+	// CopyMax bounds a copy down of a step with other work, and one up of a step
+	// with streams, as planned: now and then one takes 1.6 times that. So much
+	// copies of a step may take in any case. IdleCopy bounds the copies down of
+	// a step without other work.
+	CopyMax  = 1200 * time.Microsecond
+	IdleCopy = 10 * time.Millisecond
 	// LongestFor is the time over which the longest copy is told.
 	LongestFor = 30 * time.Second
 	// RescueTokensMin is the least for which a row that is to be overwritten is

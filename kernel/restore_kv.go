@@ -101,7 +101,7 @@ func (m *Machine) restoreCopies(e *engine, s *SavedEngine, known map[ieg.SeqID]*
 		savings[s.Saving.Block] = e.saving
 	}
 	for _, c := range s.Flight.Copies {
-		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, open: c.Open, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
+		f := flown{op: c.Op, n: c.N, bytes: c.Bytes, open: c.Open, more: c.More, lease: c.Lease, seq: known[c.Seq], slot: c.Slot}
 		if f.blocks, err = m.pick(c.Blocks); err != nil {
 			return err
 		}

@@ -16,13 +16,14 @@ type saving struct {
 	lease kv.LeaseID
 }
 
-// flown is a copy in flight: a part of a saving, or what was brought for a
-// sequence.
+// flown is a copy in flight: a part of a saving, or of what is brought for a
+// sequence; the last one of that in the batch has its lease.
 type flown struct {
 	op     int32
 	n      int32
 	bytes  int64
-	open   bool // its last block is not proven yet: the next part of it goes on
+	open   bool // its last block is not proven yet: the next copy of it goes on
+	more   bool // the next copy belongs to the same part, which that one ends
 	save   *saving
 	seq    *seq
 	slot   ieg.Slot
@@ -45,7 +46,7 @@ func (m *Machine) down(e *engine) {
 	working := len(e.batch.Work) > 0
 	if working {
 		step := e.profile.Speed().Step(e.flight.load)
-		share := m.cfg.KV.SaveShare * step
+		share := m.cfg.KV.CopyShare * step
 		e.credit = min(e.credit+share, max(share, CopyMax.Seconds(), piece))
 		room = e.credit
 	}
@@ -254,33 +255,53 @@ func (m *Machine) copied(e *engine, d *ieg.StepDone) (bad []*seq) {
 			m.saved(e, &f, c)
 			continue
 		}
-		m.kv.host.Release(f.lease)
-		right := c != nil && c.Bad == 0
-		if right {
-			e.loadRate.observe(f.bytes, c.Took)
-			m.longest(e, c)
-			m.kv.counts.Loads++
-			m.kv.counts.LoadedBytes += f.bytes
-		} else if c != nil {
-			m.kv.counts.Corrupt++
-			m.kv.host.Discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
-		}
-		if right && f.open {
-			f.seq.rest.sum = c.Digest // if that was given up, nobody asks for it
-			continue
-		}
-		if right && f.seq.inFlight {
-			m.count(f.seq)
-		}
-		if computed := f.seq.computed; e.pool.Proven(f.slot, right) && !right && f.seq.state == seqRunning {
-			e.ahead += int64(computed)
-			f.seq.computed = 0
+		if right := m.loaded(e, &f, c); !f.more && m.brought(e, &f, c, right) {
 			bad = append(bad, f.seq)
 		}
 	}
 	clear(e.flight.copies)
 	e.flight.copies = e.flight.copies[:0]
 	return bad
+}
+
+// loaded takes in the end of one copy up; c is nil if it was not done, as those
+// of a part are that follow a wrong one.
+func (m *Machine) loaded(e *engine, f *flown, c *ieg.CopyDone) (right bool) {
+	switch {
+	case c == nil:
+		return false
+	case c.Bad != 0:
+		m.kv.counts.Corrupt++
+		m.kv.host.Discard(f.blocks[min(int(c.Bad), len(f.blocks))-1])
+		return false
+	}
+	e.loadRate.observe(f.bytes, c.Took)
+	m.longest(e, c)
+	m.kv.counts.LoadedBytes += f.bytes
+	return true
+}
+
+// brought takes in the end of a part, and tells whether its sequence has lost
+// what it was brought.
+func (m *Machine) brought(e *engine, f *flown, c *ieg.CopyDone, right bool) bool {
+	m.kv.host.Release(f.lease)
+	if right {
+		m.kv.counts.Loads++
+		if f.open {
+			f.seq.rest.sum = c.Digest // if that was given up, nobody asks for it
+			return false
+		}
+		if f.seq.inFlight {
+			m.count(f.seq)
+		}
+	}
+	computed := f.seq.computed
+	if !e.pool.Proven(f.slot, right) || right || f.seq.state != seqRunning {
+		return false
+	}
+	e.ahead += int64(computed)
+	f.seq.computed = 0
+	return true
 }
 
 // longest notes how long the streams of a step waited for a copy: the longest of
@@ -343,9 +364,10 @@ func (m *Machine) dropCopies(e *engine) {
 		return
 	}
 	for _, f := range e.flight.copies {
-		if f.save != nil {
+		switch {
+		case f.save != nil:
 			m.abandon(e, f.save)
-		} else {
+		case !f.more:
 			m.kv.host.Release(f.lease)
 		}
 	}

@@ -73,6 +73,7 @@ type SavedCopy struct {
 	Op, N  int32
 	Bytes  int64
 	Open   bool
+	More   bool
 	Save   *SavedSaving
 	Seq    ieg.SeqID
 	Slot   ieg.Slot
@@ -319,7 +320,7 @@ func (f *flight) save() SavedFlight {
 	}
 	s.Copying, s.Beside = f.copying, f.beside
 	for _, c := range f.copies {
-		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Open: c.open, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
+		sc := SavedCopy{Op: c.op, N: c.n, Bytes: c.bytes, Open: c.open, More: c.more, Save: c.save.save(), Slot: c.slot, Blocks: hashes(c.blocks), Lease: c.lease}
 		if c.seq != nil {
 			sc.Seq = c.seq.id
 		}

@@ -19,8 +19,9 @@ type KVConfig struct {
 	// HostCodec is ieg.CompressNone or CompressINT8; CompressAuto is none: what
 	// the arena saves in bytes it would cost in the engine's time.
 	HostCodec string
-	// SaveShare is the part of a step's time that copies down may take.
-	SaveShare float64
+	// CopyShare is the part of a step's time that copies may take, those down in
+	// the background and those up for newcomers each.
+	CopyShare float64
 	// Moves is the most moves to the NVMe tier in flight.
 	Moves int
 	// Events makes the machine tell which blocks tiers got and lost.

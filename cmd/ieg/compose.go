@@ -32,7 +32,7 @@ func kernelConfig(e *config.Effective) kernel.Config {
 	k.Pace.ITL[ieg.P1] = time.Duration(e.Classes.P1.ITL)
 	k.Pace.ITL[ieg.P2] = time.Duration(e.Classes.P2.ITL)
 	k.Graph.Limits = e.Spec.Limits
-	k.KV.HostCodec, k.KV.SaveShare, k.KV.Policy = e.KV.HostCodec, e.KV.SaveShare, policyOf(e)
+	k.KV.HostCodec, k.KV.CopyShare, k.KV.Policy = e.KV.HostCodec, e.KV.CopyShare, policyOf(e)
 	k.Preemption = kernel.Preemption{Enabled: e.Spec.Preemption.Enabled,
 		MinPriorityGap: e.Spec.Preemption.MinPriorityGap, MaxPerRequest: e.Spec.Preemption.MaxPerRequest}
 	return k

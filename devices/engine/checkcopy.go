@@ -81,19 +81,34 @@ func checkSave(op *ieg.KVOp) error {
 	return checkSum(op)
 }
 
-// Follows tells whether a Save goes on where the op before it ended, as its Next
-// says. Other ops do.
-func Follows(ops []ieg.KVOp, i int) bool {
-	op := &ops[i]
-	if op.Kind != ieg.KVSave || !op.Next {
-		return !op.Next
+// CheckNext refuses a copy that does not go on where the op before it ended, as
+// its Next says.
+func CheckNext(ops []ieg.KVOp, i int) error {
+	if op := &ops[i]; op.Next && (i == 0 || !follows(&ops[i-1], op)) {
+		return fmt.Errorf("copy from token %d on: the operation before it, number %d, is none that it goes on with", op.Start, i-1)
 	}
-	if i == 0 || ops[i-1].Kind != ieg.KVSave || len(ops[i-1].Extents) != 1 || len(op.Extents) != 1 {
+	return nil
+}
+
+// follows tells whether op goes on inside the block in which the one before it
+// ended.
+func follows(before, op *ieg.KVOp) bool {
+	n := len(before.Extents)
+	if before.Kind != op.Kind || before.From != op.From || before.To != op.To || n == 0 || len(op.Extents) == 0 {
 		return false
 	}
-	before := &ops[i-1]
-	return before.From == op.From && before.Start+before.N == op.Start && before.Extents[0].Start == op.Extents[0].Start &&
-		slices.Equal(before.Extents[0].Pages, op.Extents[0].Pages)
+	last, first := &before.Extents[n-1], &op.Extents[0]
+	return (op.Kind == ieg.KVSave || op.Kind == ieg.KVLoad && before.Open) && before.Start+before.N == op.Start &&
+		last.Start == first.Start && first.Start < op.Start && slices.Equal(last.Pages, first.Pages)
+}
+
+// Moot tells that a Load goes on in a slot which an earlier one of the batch
+// emptied, because its bytes were bad.
+func Moot(ops []ieg.KVOp, i int, done []ieg.CopyDone) bool {
+	op := &ops[i]
+	return op.Kind == ieg.KVLoad && op.Start > 0 && slices.ContainsFunc(done, func(c ieg.CopyDone) bool {
+		return c.Bad != 0 && ops[c.Op].To == op.To
+	})
 }
 
 // checkSum: nothing is summed up before a block's first piece.

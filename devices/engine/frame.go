@@ -15,7 +15,7 @@ const headBytes = 4
 
 // protocolVersion changes whenever a frame changes. Node and child are the
 // same binary; a difference means that one was replaced while the other ran.
-const protocolVersion = 5
+const protocolVersion = 6
 
 // The types of frames. Direction: > to the child, < to the node.
 const (

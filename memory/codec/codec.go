@@ -44,7 +44,7 @@ func Encode(c ieg.Codec, kvType string, dst, src []byte) {
 	}
 	groups := len(src) / groupBytes
 	scales, q := dst[:groups*scaleBytes], dst[groups*scaleBytes:]
-	for pack := encoder(kvType); groups > 0; {
+	for pack := encoder(kvType, q); groups > 0; {
 		n := min(groups, callGroups)
 		pack(scales[:n*scaleBytes], q[:n*groupElems], src[:n*groupBytes])
 		scales, q, src = scales[n*scaleBytes:], q[n*groupElems:], src[n*groupBytes:]
@@ -62,7 +62,7 @@ func Decode(c ieg.Codec, kvType string, dst, src []byte) {
 	}
 	groups := len(dst) / groupBytes
 	scales, q := src[:groups*scaleBytes], src[groups*scaleBytes:]
-	for unpack := decoder(kvType); groups > 0; {
+	for unpack := decoder(kvType, dst); groups > 0; {
 		n := min(groups, callGroups)
 		unpack(dst[:n*groupBytes], scales[:n*scaleBytes], q[:n*groupElems])
 		scales, q, dst = scales[n*scaleBytes:], q[n*groupElems:], dst[n*groupBytes:]
@@ -83,22 +83,24 @@ type (
 	unpacker func(raw, scales, q []byte)
 )
 
-func encoder(kvType string) packer {
+// encoder is the code that writes q.
+func encoder(kvType string, q []byte) packer {
 	switch kvType {
 	case F16:
-		return packF16
+		return packerF16(q)
 	case BF16:
-		return packBF16
+		return packerBF16(q)
 	}
 	panic(fmt.Sprintf("codec: int8 does not pack %q", kvType))
 }
 
-func decoder(kvType string) unpacker {
+// decoder is the code that writes raw.
+func decoder(kvType string, raw []byte) unpacker {
 	switch kvType {
 	case F16:
-		return unpackF16
+		return unpackerF16(raw)
 	case BF16:
-		return unpackBF16
+		return unpackerBF16(raw)
 	}
 	panic(fmt.Sprintf("codec: int8 does not pack %q", kvType))
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"ieg"
 )
 
 // kind is the plain and the vector code of a type.
@@ -18,6 +20,8 @@ type kind struct {
 var kinds = []kind{
 	{F16, packAVX2F16, packPlainF16, unpackAVX2F16, unpackPlainF16, f16Finite, f16Limit},
 	{BF16, packAVX2BF16, packPlainBF16, unpackAVX2BF16, unpackPlainBF16, bf16Finite, bf16Limit},
+	{F16 + " past the caches", packPastAVX2F16, packPlainF16, unpackPastAVX2F16, unpackPlainF16, f16Finite, f16Limit},
+	{BF16 + " past the caches", packPastAVX2BF16, packPlainBF16, unpackPastAVX2BF16, unpackPlainBF16, bf16Finite, bf16Limit},
 }
 
 func needVector(t testing.TB) {
@@ -52,14 +56,24 @@ func sameRaw(t *testing.T, k kind, packed []byte) {
 
 func packWith(f packer, raw []byte) []byte {
 	n := len(raw) / groupBytes
-	out := make([]byte, n*packedBytes)
+	out := atAligned(n*scaleBytes, n*packedBytes)
 	f(out[:n*scaleBytes], out[n*scaleBytes:], raw)
 	return out
 }
 
+// atAligned is n bytes of which byte i lies where stores past the caches may
+// begin.
+func atAligned(i, n int) []byte {
+	b := make([]byte, n+32)
+	for !aligned(b[i:]) {
+		b = b[1:]
+	}
+	return b[:n]
+}
+
 func unpackWith(f unpacker, packed []byte) []byte {
 	n := len(packed) / packedBytes
-	out := make([]byte, n*groupBytes)
+	out := atAligned(0, n*groupBytes)
 	f(out, packed[:n*scaleBytes], packed[n*scaleBytes:])
 	return out
 }
@@ -131,6 +145,34 @@ func TestEqualRandom(t *testing.T) {
 		}
 		for _, k := range kinds {
 			samePacked(t, k, raw)
+		}
+	}
+}
+
+// What is large goes past the caches if it begins where that needs it; the
+// bytes are the same in any case.
+func TestLargeIsTheSameAnywhere(t *testing.T) {
+	needVector(t)
+	const groups = pastBytes/groupElems + 3
+	raw := gaussian(F16, groups*groupBytes)
+	for _, kvType := range []string{F16, BF16} {
+		want := make([]byte, groups*packedBytes)
+		back := make([]byte, len(raw))
+		plain, undo := packPlainF16, unpackPlainF16
+		if kvType == BF16 {
+			plain, undo = packPlainBF16, unpackPlainBF16
+		}
+		plain(want[:groups*scaleBytes], want[groups*scaleBytes:], raw)
+		undo(back, want[:groups*scaleBytes], want[groups*scaleBytes:])
+		for shift := range 2 {
+			packed := atAligned(groups*scaleBytes, len(want)+shift)[shift:]
+			if Encode(ieg.CodecINT8, kvType, packed, raw); !bytes.Equal(packed, want) {
+				t.Errorf("%s, shifted by %d: packed byte %d is another one", kvType, shift, differ(packed, want))
+			}
+			got := atAligned(0, len(raw)+shift)[shift:]
+			if Decode(ieg.CodecINT8, kvType, got, packed); !bytes.Equal(got, back) {
+				t.Errorf("%s, shifted by %d: raw byte %d is another one", kvType, shift, differ(got, back))
+			}
 		}
 	}
 }

@@ -16,6 +16,18 @@ func packAVX2F16(scales []byte, q []byte, raw []byte)
 //go:noescape
 func unpackAVX2F16(raw []byte, scales []byte, q []byte)
 
+// packPastAVX2F16 is packPlainF16.
+// The slices hold whole groups; it needs AVX2 and F16C.
+//
+//go:noescape
+func packPastAVX2F16(scales []byte, q []byte, raw []byte)
+
+// unpackPastAVX2F16 is unpackPlainF16.
+// The slices hold whole groups; it needs AVX2 and F16C.
+//
+//go:noescape
+func unpackPastAVX2F16(raw []byte, scales []byte, q []byte)
+
 // packAVX2BF16 is packPlainBF16.
 // The slices hold whole groups; it needs AVX2 and F16C.
 //
@@ -27,3 +39,20 @@ func packAVX2BF16(scales []byte, q []byte, raw []byte)
 //
 //go:noescape
 func unpackAVX2BF16(raw []byte, scales []byte, q []byte)
+
+// packPastAVX2BF16 is packPlainBF16.
+// The slices hold whole groups; it needs AVX2 and F16C.
+//
+//go:noescape
+func packPastAVX2BF16(scales []byte, q []byte, raw []byte)
+
+// unpackPastAVX2BF16 is unpackPlainBF16.
+// The slices hold whole groups; it needs AVX2 and F16C.
+//
+//go:noescape
+func unpackPastAVX2BF16(raw []byte, scales []byte, q []byte)
+
+// aligned tells whether b begins at a multiple of 32 bytes.
+//
+//go:noescape
+func aligned(b []byte) bool

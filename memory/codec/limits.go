@@ -11,4 +11,7 @@ const (
 	// callGroups bounds a call of vector code, which can't be interrupted:
 	// half a MiB, tens of microseconds.
 	callGroups = 4096
+	// pastBytes is the least that is written past the caches: as much as would
+	// take most of them, and be read again long after.
+	pastBytes = 16 << 20
 )

@@ -2,7 +2,7 @@
 
 package codec
 
-func packF16(scales, q, raw []byte)    { packPlainF16(scales, q, raw) }
-func packBF16(scales, q, raw []byte)   { packPlainBF16(scales, q, raw) }
-func unpackF16(raw, scales, q []byte)  { unpackPlainF16(raw, scales, q) }
-func unpackBF16(raw, scales, q []byte) { unpackPlainBF16(raw, scales, q) }
+func packerF16([]byte) packer      { return packPlainF16 }
+func packerBF16([]byte) packer     { return packPlainBF16 }
+func unpackerF16([]byte) unpacker  { return unpackPlainF16 }
+func unpackerBF16([]byte) unpacker { return unpackPlainBF16 }

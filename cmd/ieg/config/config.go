@@ -138,7 +138,7 @@ func Default() *Effective {
 		Scheduler: Scheduler{PrefillShare: 0.68, PrefillShareMin: 0.5, GrantSteps: 32},
 		Recorder:  Recorder{Enabled: true, SegmentEvery: Duration(time.Minute), Segments: 10},
 		KV: KV{
-			Host: AutoSize, HostCodec: ieg.CompressAuto, Lock: true, Policy: "value", SaveShare: 0.04,
+			Host: AutoSize, HostCodec: ieg.CompressAuto, Lock: true, Policy: "value", CopyShare: 0.04,
 			NVMe: AutoSize, NVMeCodec: ieg.CompressAuto, Reserve: AutoSize, TTL: Duration(7 * 24 * time.Hour),
 		},
 	}

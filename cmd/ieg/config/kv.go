@@ -22,8 +22,9 @@ type KV struct {
 	HugePages bool `yaml:"huge_pages"`
 	// Policy says what gives way first: "value" or "lru".
 	Policy string `yaml:"policy"`
-	// SaveShare is the part of a step's time that copies to the arena may take.
-	SaveShare float64 `yaml:"save_share"`
+	// CopyShare is the part of a step's time that copies to the arena may take, and
+	// that those from it may.
+	CopyShare float64 `yaml:"copy_share"`
 
 	// NVMe is the size of the tier in the data folder; 0 does without.
 	NVMe Size `yaml:"nvme"`
@@ -86,8 +87,8 @@ func (c *checker) kv() {
 	c.oneOf("kv.host_codec", k.HostCodec, codecs)
 	c.oneOf("kv.nvme_codec", k.NVMeCodec, codecs)
 	c.oneOf("kv.policy", k.Policy, []string{"value", "lru"})
-	if k.SaveShare < 0 || k.SaveShare > 0.5 {
-		c.fail("kv.save_share", "is %g, not in 0 … 0.5", k.SaveShare)
+	if k.CopyShare < 0 || k.CopyShare > 0.5 {
+		c.fail("kv.copy_share", "is %g, not in 0 … 0.5", k.CopyShare)
 	}
 	c.span("kv.ttl", k.TTL, 10*365*24*time.Hour)
 	if k.Host > 0 && k.Host < HostMin {

@@ -89,6 +89,37 @@ func testBadPieces(t *testing.T, b *bench) {
 	b.same("after bad pieces", want, b.resume(0, text, first, outputTokens))
 }
 
+// testBadLoadsOn loads a row by operations of one batch, one byte of which was
+// changed: nothing of it is told or kept behind the bad block, and others are
+// loaded.
+func testBadLoadsOn(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	n := int32(len(text))
+	want := b.undisturbed(text, outputTokens)
+	_, first := b.row(0, text)
+	good, bad := b.extents(len(text)), b.extents(len(text))
+	b.save(0, good, ieg.BlockTokens)
+	b.save(0, bad, ieg.BlockTokens)
+	undo := b.damage(&bad[0], bad[0].Bytes/2)
+	for _, pieces := range []int32{1, 2, 3, 5} {
+		b.clear()
+		ops := append(loadsOn(0, n, bad, pieces), loadOp(1, 0, n, good))
+		done := b.try(ieg.Batch{Ops: ops})
+		if last := len(done.Copies) - 1; done.Outcome != ieg.StepFailed || last < 1 {
+			t.Fatalf("%d pieces at once: outcome %d, copies %+v: %s", pieces, done.Outcome, done.Copies, done.Err)
+		} else if c := done.Copies[last]; int(c.Op) != len(ops)-1 || c.Bad != 0 {
+			t.Errorf("%d pieces at once: the load of another row is %+v", pieces, c)
+		} else if c = done.Copies[last-1]; c.Bad == 0 || ops[c.Op].Extents[c.Bad-1].Start != 0 {
+			t.Errorf("%d pieces at once: the last copy of the bad row is %+v, operation %+v", pieces, c, ops[c.Op])
+		}
+		b.empty(fmt.Sprintf("%d pieces at once", pieces), 0)
+		b.same("beside bad bytes", want, b.resume(1, text, first, outputTokens))
+	}
+	undo()
+	b.clear()
+	b.same("after bad bytes", want, b.resume(0, text, first, outputTokens, loadsOn(0, n, bad, 1)...))
+}
+
 // damage flips a bit of a block's byte or of its digest.
 func (b *bench) damage(e *ieg.Extent, at int64) (undo func()) {
 	if at < 0 {

@@ -163,6 +163,25 @@ func testLoadPieces(t *testing.T, b *bench) {
 	}
 }
 
+// testLoadOn loads a row by operations of one batch that go on with each other.
+func testLoadOn(t *testing.T, b *bench) {
+	text := b.text(b.rowTokens(), 0)
+	want := b.undisturbed(text, outputTokens)
+	first, list := b.savedRow(text)
+	for _, pieces := range []int32{1, 2, 3, 5} {
+		b.clear()
+		ops := loadsOn(1, int32(len(text)), list, pieces)
+		for i, c := range b.do(ops...) {
+			if (c.Digest != 0) != ops[i].Open {
+				t.Errorf("load of tokens %d to %d (open: %t) tells digest %016x", ops[i].Start, ops[i].Start+ops[i].N, ops[i].Open, c.Digest)
+			}
+		}
+		b.resaved("after loads that go on", 1, list)
+		b.same("after loads that go on", want, b.resume(1, text, first, outputTokens))
+		b.pages = len(list) * len(list[0].Pages)
+	}
+}
+
 // testLoadPart loads only the beginning of the last extent and computes the
 // rest.
 func testLoadPart(t *testing.T, b *bench) {

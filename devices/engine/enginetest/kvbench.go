@@ -100,6 +100,17 @@ func nextLoad(slot ieg.Slot, at, end, n int32, sum uint64, list []ieg.Extent) ie
 	return op
 }
 
+// loadsOn are the loads of a row's first n tokens, so many pieces with each, in
+// one batch.
+func loadsOn(slot ieg.Slot, n int32, list []ieg.Extent, pieces int32) (ops []ieg.KVOp) {
+	for at := int32(0); at < n; at += pieces * ieg.PieceTokens {
+		op := nextLoad(slot, at, min(at+pieces*ieg.PieceTokens, n), n, 0, list)
+		op.Next = at > op.Extents[0].Start
+		ops = append(ops, op)
+	}
+	return ops
+}
+
 // copies checks that the copies of a batch were all done.
 func (b *bench) copies(batch *ieg.Batch, done *ieg.StepDone) {
 	b.Helper()

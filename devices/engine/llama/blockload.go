@@ -165,7 +165,7 @@ func (b *blocks) joinExtent(j *joiner, op *ieg.KVOp, i, first int) (sum uint64) 
 	e := &op.Extents[i]
 	from, wanted := 0, int(min(e.N, op.Start+op.N-e.Start))
 	if i == 0 {
-		from, sum = int(op.Start-e.Start), op.Sum
+		from, sum = int(op.Start-e.Start), b.before(op)
 	}
 	j.pieces = b.shape.pieces(b.arena, e, j.pieces[:0])
 	for _, p := range j.pieces {

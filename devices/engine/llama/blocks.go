@@ -39,7 +39,7 @@ type blocks struct {
 	cores int
 	alone int64
 
-	sum uint64 // what the last save told
+	sum uint64 // what the last copy told
 
 	// Working memory: the places of rows in the export and in the state, the
 	// state that is built, where a load's rows go, pieces, and what each joiner
@@ -63,6 +63,7 @@ func (b *blocks) do(op *ieg.KVOp, done *ieg.CopyDone) error {
 		} else {
 			err = b.load(op, done)
 		}
+		b.sum = done.Digest
 	}
 	done.Took = time.Since(started)
 	done.Ran = min(max(threadTime()-ran, 0), done.Took)
@@ -148,10 +149,7 @@ func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
 		return err
 	}
 	b.pieces = b.shape.pieces(b.arena, e, b.pieces[:0])
-	sum := op.Sum
-	if op.Next {
-		sum = b.sum
-	}
+	sum := b.before(op)
 	for _, p := range b.pieces {
 		at := e.Start + int32(p.first)
 		if at < op.Start || at >= op.Start+op.N {
@@ -166,8 +164,16 @@ func (b *blocks) save(op *ieg.KVOp, done *ieg.CopyDone) error {
 			return err
 		}
 	}
-	done.Digest, b.sum = sum, sum
+	done.Digest = sum
 	return nil
+}
+
+// before is the digest of what precedes an op of its first block.
+func (b *blocks) before(op *ieg.KVOp) uint64 {
+	if op.Next {
+		return b.sum
+	}
+	return op.Sum
 }
 
 // savePiece copies a piece as it is: the digest follows while the bytes are in

@@ -55,6 +55,9 @@ func (s *slots) apply(ops []ieg.KVOp, done *ieg.StepDone) error {
 	var bad error
 	for i := range ops {
 		op := &ops[i]
+		if engine.Moot(ops, i, done.Copies) {
+			continue
+		}
 		var err error
 		if op.Kind == ieg.KVSave || op.Kind == ieg.KVLoad {
 			c := ieg.CopyDone{Op: int32(i)}
@@ -85,8 +88,8 @@ func (s *slots) copyBlocks(ops []ieg.KVOp, i int, done *ieg.CopyDone) error {
 	if s.blocks == nil || s.blocks.arena == nil {
 		return fmt.Errorf("%w: this engine's KV can't leave it", ieg.ErrUnsupported)
 	}
-	if !engine.Follows(ops, i) {
-		return fmt.Errorf("save from token %d on: the operation before it, number %d, is none that it goes on with", ops[i].Start, i-1)
+	if err := engine.CheckNext(ops, i); err != nil {
+		return err
 	}
 	return s.blocks.do(&ops[i], done)
 }

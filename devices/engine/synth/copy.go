@@ -55,6 +55,7 @@ func (r *Runner) copyKV(op *ieg.KVOp, done *ieg.CopyDone) error {
 			return err
 		}
 	}
+	r.sum = done.Digest
 	done.Took = time.Duration(r.spec.CopyNS * bytes / 1024)
 	done.Ran = done.Took
 	if r.spec.Sleep && done.Took > 0 {
@@ -69,9 +70,7 @@ func (r *Runner) save(op *ieg.KVOp, done *ieg.CopyDone) int64 {
 	place := engine.Place{Arena: r.arena, Pages: e.Pages}
 	var buf [KVToken]byte
 	off := int64(op.Start-e.Start) * KVToken
-	if done.Digest = op.Sum; op.Next {
-		done.Digest = r.sum
-	}
+	done.Digest = r.before(op)
 	for i := range op.N {
 		at := op.Start + i
 		encodeToken(&buf, r.kv.prefix(op.From, at, r.root), r.kv.prefix(op.From, at+1, r.root))
@@ -79,8 +78,15 @@ func (r *Runner) save(op *ieg.KVOp, done *ieg.CopyDone) int64 {
 		done.Digest = r.arena.Digest(done.Digest, buf[:])
 		off += KVToken
 	}
-	r.sum = done.Digest
 	return int64(op.N) * KVToken
+}
+
+// before is the digest of what precedes an op of its first block.
+func (r *Runner) before(op *ieg.KVOp) uint64 {
+	if op.Next {
+		return r.sum
+	}
+	return op.Sum
 }
 
 // load proves the extents, then fills the slot.
@@ -93,7 +99,7 @@ func (r *Runner) load(op *ieg.KVOp, done *ieg.CopyDone) (bytes int64, err error)
 		e := &op.Extents[i]
 		sum, from, to := uint64(0), int64(0), e.Bytes
 		if i == 0 {
-			sum, from = op.Sum, int64(op.Start-e.Start)*KVToken
+			sum, from = r.before(op), int64(op.Start-e.Start)*KVToken
 		}
 		open := op.Open && i == len(op.Extents)-1
 		if open {

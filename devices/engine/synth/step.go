@@ -102,11 +102,15 @@ func (r *Runner) operate(ops []ieg.KVOp, done *ieg.StepDone) (bad error) {
 			}
 			continue
 		}
-		if !engine.Follows(ops, i) {
-			return fmt.Errorf("operation %d: save from token %d on: the one before it is none that it goes on with", i, op.Start)
+		if engine.Moot(ops, i, done.Copies) {
+			continue
 		}
 		report := ieg.CopyDone{Op: int32(i)}
-		if err := r.copyKV(op, &report); err != nil {
+		err := engine.CheckNext(ops, i)
+		if err == nil {
+			err = r.copyKV(op, &report)
+		}
+		if err != nil {
 			return fmt.Errorf("operation %d: %w", i, err)
 		}
 		done.Copies = append(done.Copies, report)

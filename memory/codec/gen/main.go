@@ -37,9 +37,13 @@ func generate() map[string][]byte {
 		g.AddDatum(4*i, operand.U32(v))
 	}
 	for _, t := range []elem{f16, bf16} {
-		g.pack(t)
-		g.unpack(t)
+		for _, past := range []bool{false, true} {
+			g.past = past
+			g.pack(t)
+			g.unpack(t)
+		}
 	}
+	g.aligned()
 	file, err := g.Result()
 	if err == nil {
 		err = pass.Compile.Execute(file)
@@ -89,6 +93,7 @@ type writer struct {
 	order          operand.Mem
 	scales, q, raw operand.Mem
 	left           reg.Register // bytes of q
+	past           bool         // stores go past the caches
 }
 
 // open begins a function over whole groups.
@@ -103,6 +108,48 @@ func (g *writer) open(name, signature, doc string) {
 	}
 	g.scales, g.q, g.raw = at("scales"), at("q"), at("raw")
 	g.left = g.Load(g.Param("q").Len(), g.GP64())
+}
+
+// name is a function's name for an element type.
+func (g *writer) name(what string, t elem) string {
+	if g.past {
+		what += "Past"
+	}
+	return what + "AVX2" + t.name
+}
+
+// move stores a register at to. Past the caches, what is there before isn't
+// read, as it would be by a plain store.
+func (g *writer) move(y reg.VecVirtual, to operand.Mem) {
+	if g.past {
+		g.VMOVNTDQ(y, to)
+	} else {
+		g.VMOVDQU(y, to)
+	}
+}
+
+// done ends a function. What went past the caches is ordered before all later
+// stores.
+func (g *writer) done() {
+	if g.past {
+		g.SFENCE()
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// aligned writes the test of what stores past the caches need.
+func (g *writer) aligned() {
+	g.Function("aligned")
+	g.Attributes(1 << 2) // NOSPLIT
+	g.SignatureExpr("func(b []byte) bool")
+	g.Doc("aligned tells whether b begins at a multiple of 32 bytes.")
+	g.Pragma("noescape")
+	at, yes := g.Load(g.Param("b").Base(), g.GP64()), g.GP8()
+	g.TESTQ(operand.U32(31), at)
+	g.SETEQ(yes)
+	g.Store(yes, g.ReturnIndex(0))
+	g.RET()
 }
 
 // next moves the cursors by some groups.

@@ -21,8 +21,7 @@ type packer struct {
 // what is left, and groups with elements that can't be packed as they are, go
 // one by one.
 func (w *writer) pack(t elem) {
-	name := "packAVX2" + t.name
-	w.open(name, "func(scales, q, raw []byte)", "is packPlain"+t.name+".")
+	w.open(w.name("pack", t), "func(scales, q, raw []byte)", "is packPlain"+t.name+".")
 	g := packer{writer: w, t: t, sign: w.words(0x7fff), c127: w.longs(maxByte), c1: w.longs(one), perm: w.YMM()}
 	if t == f16 {
 		g.floor = w.longs(minF16)
@@ -37,15 +36,13 @@ func (w *writer) pack(t elem) {
 	g.block()
 	g.next(blockGroups)
 	g.JNZ(op.LabelRef("block"))
-	g.VZEROUPPER()
-	g.RET()
+	g.done()
 
 	g.Label("single")
 	g.single()
 	g.next(1)
 	g.JNZ(op.LabelRef("block"))
-	g.VZEROUPPER()
-	g.RET()
+	g.done()
 }
 
 // single packs a group that is held in four registers of 16 elements.
@@ -104,7 +101,7 @@ func (g *packer) store(inv reg.VecVirtual, q op.Mem, x func(i int) op.Op) {
 		} else {
 			g.VPERMQ(op.U8(0xd8), a, a)
 		}
-		g.VMOVDQU(a, q.Offset(16*i))
+		g.move(a, q.Offset(16*i))
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 
 // unpack writes an unpacker.
 func (g *writer) unpack(t elem) {
-	name := "unpackAVX2" + t.name
-	g.open(name, "func(raw, scales, q []byte)", "is unpackPlain"+t.name+".")
+	g.open(g.name("unpack", t), "func(raw, scales, q []byte)", "is unpackPlain"+t.name+".")
 	var odd, half reg.VecVirtual
 	if t == bf16 {
 		odd, half = g.longs(1), g.longs(0x7fff)
@@ -20,21 +19,26 @@ func (g *writer) unpack(t elem) {
 	scale := g.scale(t, zero)
 	for i := 0; i < groupElem; i += 16 {
 		a, b := g.product(scale, i), g.product(scale, i+8)
-		if t == f16 {
+		switch {
+		case t == bf16:
+			g.nearest(a, odd, half)
+			g.nearest(b, odd, half)
+			g.VPACKUSDW(b, a, a)
+			g.VPERMQ(op.U8(0xd8), a, a)
+			g.move(a, g.raw.Offset(2*i))
+		case g.past:
+			g.VCVTPS2PH(op.U8(0), a, a.AsX())
+			g.VCVTPS2PH(op.U8(0), b, b.AsX())
+			g.VINSERTI128(op.U8(1), b.AsX(), a, a)
+			g.move(a, g.raw.Offset(2*i))
+		default:
 			g.VCVTPS2PH(op.U8(0), a, g.raw.Offset(2*i))
 			g.VCVTPS2PH(op.U8(0), b, g.raw.Offset(2*i+16))
-			continue
 		}
-		g.nearest(a, odd, half)
-		g.nearest(b, odd, half)
-		g.VPACKUSDW(b, a, a)
-		g.VPERMQ(op.U8(0xd8), a, a)
-		g.VMOVDQU(a, g.raw.Offset(2*i))
 	}
 	g.next(1)
 	g.JNZ(op.LabelRef("group"))
-	g.VZEROUPPER()
-	g.RET()
+	g.done()
 }
 
 // scale is the group's scale in each lane, 0 if it is not finite.
