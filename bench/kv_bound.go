@@ -96,7 +96,7 @@ func mean(v []float64) (m float64) {
 func (i *ideal) bound(row *report.Row, ours, theirs float64) {
 	best := i.rate()
 	row.Detail += fmt.Sprintf("; the raw loop alone, meanwhile, %.0f: ours is %.2f of it", best, ours/best)
-	if !row.OK && best >= 0.95*max(ours, theirs) && ours >= 0.9*best {
+	if !row.OK && best >= 0.95*max(ours, theirs) && ours >= boundShare*best {
 		row.BoundBy = "compute: one core for prompts and draws (docs/adr/0028)"
 	}
 }

@@ -34,66 +34,88 @@ const (
 	itlGuestTokens = 256 + 44
 
 	// itlStayEach and itlGuestEach are the pauses between the visits.
-	itlStayEach  = 150 * time.Millisecond
-	itlGuestEach = 400 * time.Millisecond
-	itlWindow    = 9 * time.Second
+	itlStayEach  = 200 * time.Millisecond
+	itlGuestEach = 450 * time.Millisecond
+	itlWindow    = 5 * time.Second
+	// itlTurns is the number of windows that each side has in a round.
+	itlTurns = 6
 
-	// itlDown and itlUp are the blocks a second that each round is to move.
+	// itlDown and itlUp are the blocks a second that each window is to move.
 	itlDown, itlUp = 4, 2
 )
 
-// kvITL: what copies do to the gaps between the tokens of running chats.
+// kvITL: what copies do to the gaps between the tokens of running chats. Both
+// servers live all the time and have windows in turn, short ones, because the
+// machine's speed drifts; the chats of a window end with it and find their rows
+// again in the next.
 func kvITL(ctx context.Context, e *Env) ([]report.Row, error) {
 	rows := []report.Row{
 		{Name: "kv-itl-p99", Unit: "×", Bound: 1.25, Better: report.Lower, Against: "the same requests without tiers, all rows on the device"},
 		{Name: "kv-itl-p50", Unit: "×", Bound: 1.05, Better: report.Lower, Against: "the same"},
 		{Name: "kv-longest-copy", Unit: "ms", Bound: 2, Better: report.Lower, Against: "the clock: the longest operation of a step"},
 	}
+	on, err := e.itlServer(ctx, "on", itlGuests, "--layout", "streams", "--kv-host", "1GiB", "--kv-nvme", "4GiB")
+	if err != nil {
+		return rows, fmt.Errorf("with tiers: %w", err)
+	}
+	defer on.srv.Stop()
+	off, err := e.itlServer(ctx, "off", itlRows, "--layout", "streams", "--kv-host", "0")
+	if err != nil {
+		return rows, fmt.Errorf("without: %w", err)
+	}
+	defer off.srv.Stop()
+	plain := newControl()
+	copies, end := context.WithCancel(ctx)
+	ended := plain.run(copies)
+	defer func() { end(); <-ended }()
 	var p99, p50, longest, ran, downs, ups []float64
 	for round := range e.Rounds {
-		a, err := e.itlSide(ctx, uint64(round), "on", itlGuests, "--kv-host", "1GiB", "--kv-nvme", "4GiB")
-		if err != nil {
-			return rows, fmt.Errorf("with tiers: %w", err)
+		var with, without itlRound
+		for turn := range itlTurns {
+			sides := []itlSide{{on, &with}, {off, &without}}
+			if turn%2 == 1 {
+				slices.Reverse(sides)
+			}
+			for _, side := range sides {
+				if err := side.server.window(ctx, side.round); err != nil {
+					return rows, err
+				}
+			}
 		}
-		b, err := e.itlSide(ctx, uint64(round), "off", itlRows, "--kv-host", "0")
-		if err != nil {
-			return rows, fmt.Errorf("without: %w", err)
-		}
-		p99 = append(p99, a.percentile(99)/b.percentile(99))
-		p50 = append(p50, a.percentile(50)/b.percentile(50))
-		longest, ran = append(longest, a.after.LongestCopy.Seconds()*1e3), append(ran, a.after.LongestRun.Seconds()*1e3)
-		down, up := a.blocks()
-		rows[0].Detail = fmt.Sprintf("%.1f against %.1f ms in the last round; %.1f blocks/s go down, %.1f come up, in %d and %d visits",
-			a.percentile(99)*1e3, b.percentile(99)*1e3, down, up, a.visits, b.visits)
-		rows[1].Detail = fmt.Sprintf("%.1f against %.1f ms in the last round", a.percentile(50)*1e3, b.percentile(50)*1e3)
-		e.logf("      round %d: p99 %s; p50 %s; longest copy %.2f ms, %.2f ms of processor time", round, rows[0].Detail, rows[1].Detail, longest[round], ran[round])
-		downs, ups = append(downs, down), append(ups, up)
+		p99 = append(p99, with.percentile(99)/without.percentile(99))
+		p50 = append(p50, with.percentile(50)/without.percentile(50))
+		longest, ran = append(longest, with.longest.Seconds()*1e3), append(ran, with.ran.Seconds()*1e3)
+		downs, ups = append(downs, with.down...), append(ups, with.up...)
+		rows[0].Detail = fmt.Sprintf("%.1f against %.1f ms in the last round, in %d and %d visits", with.percentile(99)*1e3, without.percentile(99)*1e3, with.visits, without.visits)
+		rows[1].Detail = fmt.Sprintf("%.1f against %.1f ms in the last round", with.percentile(50)*1e3, without.percentile(50)*1e3)
+		e.logf("      round %d: p99 %s; p50 %s; blocks/s %.1f down, %.1f up; longest copy %.2f ms, %.2f ms of processor time",
+			round, rows[0].Detail, rows[1].Detail, with.down, with.up, longest[round], ran[round])
 	}
-	if down, up := slices.Min(downs), slices.Min(ups); down < itlDown || up < itlUp {
-		rows[0].Detail += fmt.Sprintf("; too few blocks in a round, %.1f and %.1f: %d and %d are wanted", down, up, itlDown, itlUp)
+	down, up := slices.Min(downs), slices.Min(ups)
+	rows[0].Detail += fmt.Sprintf("; at least %.1f blocks/s go down and %.1f come up in each window", down, up)
+	if down < itlDown || up < itlUp {
+		rows[0].Detail += fmt.Sprintf(", which are too few: %d and %d are wanted", itlDown, itlUp)
 	}
 	rows[0].Measure(p99)
 	rows[1].Measure(p50)
 	// The longest is that of all rounds, as is what it is judged by.
 	rows[2].Measure([]float64{slices.Max(longest)})
 	rows[2].Low, rows[2].Rounds = slices.Min(longest), len(longest)
-	work := slices.Max(ran)
-	rows[2].Detail = fmt.Sprintf("no copy took more than %.2f ms of processor time", work)
-	if !rows[2].OK && work <= rows[2].Bound {
-		rows[2].BoundBy = "the host's scheduler, which puts the thread off (docs/adr/0030)"
+	end()
+	<-ended
+	most := plain.longest.Seconds() * 1e3
+	rows[2].Detail = fmt.Sprintf("%.2f ms of processor time at most; the longest of %d plain copies of a piece meanwhile %.2f ms, %.2f ms of processor time",
+		slices.Max(ran), plain.n, most, plain.ran.Seconds()*1e3)
+	if !rows[2].OK && most >= boundShare*rows[2].Value {
+		rows[2].BoundBy = "the host, which puts off any copy as long (docs/adr/0030)"
 	}
 	return rows, nil
 }
 
-// itlSide is a round on a server of its own: the chats of an earlier round would
-// have taken the conversations' rows.
-func (e *Env) itlSide(ctx context.Context, seed uint64, name string, guests int, flags ...string) (*itlRound, error) {
-	s, err := e.itlServer(ctx, fmt.Sprintf("%s-%d", name, seed), guests, flags...)
-	if err != nil {
-		return nil, err
-	}
-	defer s.srv.Stop()
-	return s.round(ctx, seed)
+// itlSide is one of the two servers, and what its windows of a round gave.
+type itlSide struct {
+	server *itlServer
+	round  *itlRound
 }
 
 // itlServer is a server with its conversations.
@@ -101,8 +123,20 @@ type itlServer struct {
 	srv    *serve.Server
 	c      *load.Client
 	socket string
-	stay   []*visited
-	guests []*visited
+	stay   circle
+	guests circle
+}
+
+// circle is conversations that are visited in turn, from one window to the next.
+type circle struct {
+	list []*visited
+	at   int
+}
+
+func (r *circle) next() *visited {
+	v := r.list[r.at%len(r.list)]
+	r.at++
+	return v
 }
 
 // visited is a conversation, which ends in another token each time.
@@ -131,8 +165,8 @@ func (e *Env) itlServer(ctx context.Context, name string, guests int, flags ...s
 		}
 		return list
 	}
-	s.stay, s.guests = make(120_000, itlStay, itlStayTokens), make(121_000, guests, itlGuestTokens)
-	for _, list := range [][]*visited{s.guests, s.stay} {
+	s.stay.list, s.guests.list = make(120_000, itlStay, itlStayTokens), make(121_000, guests, itlGuestTokens)
+	for _, list := range [][]*visited{s.guests.list, s.stay.list} {
 		for _, v := range list {
 			if err == nil {
 				err = v.visit(ctx, s.c)
@@ -154,54 +188,72 @@ func (v *visited) visit(ctx context.Context, c *load.Client) error {
 	return c.Stream(ctx, "/v1/completions", completion(append(slices.Clip(v.said), 2000+v.end), 1)).Err
 }
 
-// itlRound is what one round gave.
+// itlRound is what the windows of one round gave.
 type itlRound struct {
-	gaps          []float64 // seconds
-	before, after ieg.KVCounts
-	took          time.Duration
-	visits        int
+	gaps         []float64 // seconds
+	down, up     []float64 // blocks a second of each window, as full ones
+	visits       int
+	longest, ran time.Duration // of copies
 }
 
 func (r *itlRound) percentile(p float64) float64 { return report.Percentile(r.gaps, p) }
 
-// blocks are those a second that went down and came up, as full ones.
-func (r *itlRound) blocks() (down, up float64) {
-	of := func(a, b int64) float64 { return float64(a-b) / diskBlock / r.took.Seconds() }
-	return of(r.after.SavedBytes, r.before.SavedBytes), of(r.after.LoadedBytes, r.before.LoadedBytes)
+// moved takes in what was copied in a window.
+func (r *itlRound) moved(before, after *ieg.KVCounts, took time.Duration) {
+	of := func(a, b int64) float64 { return float64(a-b) / diskBlock / took.Seconds() }
+	r.down = append(r.down, of(after.SavedBytes, before.SavedBytes))
+	r.up = append(r.up, of(after.LoadedBytes, before.LoadedBytes))
+	r.longest, r.ran = max(r.longest, after.LongestCopy), max(r.ran, after.LongestRun)
 }
 
-// round lets the chats run, visits the conversations, and measures the gaps
-// meanwhile.
-func (s *itlServer) round(ctx context.Context, seed uint64) (*itlRound, error) {
+// window lets the chats run, visits the conversations, and measures the gaps
+// meanwhile. It ends once nothing is copied any more.
+func (s *itlServer) window(ctx context.Context, r *itlRound) error {
 	chats, stop := context.WithCancel(ctx)
 	defer stop()
 	var bodies []load.Body
 	for i := range itlChats {
-		text, err := tokensOf(ctx, s.c, 122_000+100*seed+uint64(i), itlChatTokens)
+		text, err := tokensOf(ctx, s.c, 122_000+uint64(i), itlChatTokens)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		bodies = append(bodies, completion(text, itlContext-itlChatTokens-1))
 	}
 	done, err := s.start(chats, bodies)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &itlRound{}
-	err = s.visits(ctx, r)
-	from, to := time.Now().Add(-r.took), time.Now()
+	took, err := s.visits(ctx, r)
+	from, to := time.Now().Add(-took), time.Now()
 	stop()
 	traces := <-done
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range traces {
 		n := len(r.gaps)
 		if r.gaps = append(r.gaps, gapsBetween(t, from, to)...); len(r.gaps) == n {
-			return nil, fmt.Errorf("a chat gave nothing: %w", t.Err)
+			return fmt.Errorf("a chat gave nothing: %w", t.Err)
 		}
 	}
-	return r, nil
+	return s.settle(ctx)
+}
+
+// settle waits until nothing is copied.
+func (s *itlServer) settle(ctx context.Context) error {
+	for saves := int64(-1); ; {
+		st, err := serve.Status(ctx, s.socket)
+		if err != nil {
+			return err
+		}
+		if st.KV.Counts.Saves == saves && st.KV.Moves+st.KV.Queued == 0 {
+			return nil
+		}
+		saves = st.KV.Counts.Saves
+		if err := pause(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // start streams the chats and waits until each has given a few tokens.
@@ -235,26 +287,26 @@ func (s *itlServer) start(ctx context.Context, bodies []load.Body) (chan []*load
 	return done, nil
 }
 
-// visits makes the visits of a window.
-func (s *itlServer) visits(ctx context.Context, r *itlRound) error {
-	st, err := serve.Status(ctx, s.socket)
+// visits makes the visits of a window and tells how long they took.
+func (s *itlServer) visits(ctx context.Context, r *itlRound) (took time.Duration, err error) {
+	before, err := serve.Status(ctx, s.socket)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	r.before = st.KV.Counts
 	began := time.Now()
 	run, stop := context.WithTimeout(ctx, itlWindow)
 	defer stop()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, kind := range []struct {
-		list []*visited
+		list *circle
 		each time.Duration
-	}{{s.stay, itlStayEach}, {s.guests, itlGuestEach}} {
+	}{{&s.stay, itlStayEach}, {&s.guests, itlGuestEach}} {
 		wg.Go(func() {
-			for i := 0; pause(run, kind.each) == nil; i++ {
+			for pause(run, kind.each) == nil {
+				v := kind.list.next()
 				wg.Go(func() {
-					failed := kind.list[i%len(kind.list)].visit(ctx, s.c)
+					failed := v.visit(ctx, s.c)
 					mu.Lock()
 					defer mu.Unlock()
 					r.visits++
@@ -266,13 +318,13 @@ func (s *itlServer) visits(ctx context.Context, r *itlRound) error {
 		})
 	}
 	wg.Wait()
-	r.took = time.Since(began)
-	st, failed := serve.Status(ctx, s.socket)
+	took = time.Since(began)
+	after, failed := serve.Status(ctx, s.socket)
 	if err == nil {
 		err = failed
 	}
-	r.after = st.KV.Counts
-	return err
+	r.moved(&before.KV.Counts, &after.KV.Counts, took)
+	return took, err
 }
 
 // gapsBetween are the gaps between a stream's tokens in a window, in seconds.

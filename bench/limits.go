@@ -11,6 +11,9 @@ const (
 	GroupTimeout = 30 * time.Minute
 	// ReadyTimeout bounds the start of a server.
 	ReadyTimeout = 90 * time.Second
+	// boundShare is how near a row that misses its bound must come to what bounds
+	// it.
+	boundShare = 0.9
 	// kvTokenBytes is the size of a token's KV of the benchmark's model.
 	kvTokenBytes = 23040
 	// arenaPageBytes is the size of an arena's page, storeBytes that of the

@@ -114,7 +114,7 @@ func (e *Env) boundLong(ctx context.Context, c *load.Client, row *report.Row, mi
 	}
 	ideal := alone.Seconds() / (1 - 0.3)
 	row.Detail = fmt.Sprintf("%.1f s; the prompt alone takes the raw loop %.1f s, beside 0.3 of the core for the chats %.1f s", report.Median(mine), alone.Seconds(), ideal)
-	if !row.OK && ideal >= 0.9*report.Median(mine) {
+	if !row.OK && ideal >= boundShare*report.Median(mine) {
 		row.BoundBy = "compute: one core for prompt and chats (docs/adr/0016)"
 	}
 	return nil

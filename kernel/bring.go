@@ -99,7 +99,7 @@ func (m *Machine) letGo(b *brought) {
 }
 
 // copyRoom is the seconds of copies for which a step has room, those in the
-// background aside: with streams in it a share of its time, but CopyMax at
+// background aside: with streams in it a share of its time, but CopyRoom at
 // least. In the unified layout cells for all that is brought are there now,
 // and may not be later.
 func (m *Machine) copyRoom(e *engine) float64 {
@@ -117,7 +117,7 @@ func (m *Machine) copyRoom(e *engine) float64 {
 	if s := e.firstPrompt(); s != nil && e.long(s) && e.due <= 0 {
 		step += m.compute(e, s.computed, e.piece(s)) // the streams wait anyhow
 	}
-	return max(CopyMax.Seconds(), m.cfg.KV.CopyShare*step)
+	return max(CopyRoom.Seconds(), m.cfg.KV.CopyShare*step)
 }
 
 // roomBefore is what the sequence's own tile adds to the room, if that is due once
@@ -152,9 +152,10 @@ func (m *Machine) carryOn(e *engine) {
 // copy the others again with each. open tells that its last block goes on in
 // the next part.
 func (m *Machine) part(e *engine, rest *brought, room float64, must bool) (p brought, open bool) {
+	unit := e.unitUp()
 	p = brought{start: rest.start, sum: rest.sum}
 	for p.end() < rest.end() {
-		n := e.unitEnd(p.end(), rest.end()) - p.start
+		n := min((p.end()/unit+1)*unit, rest.end()) - p.start
 		seconds := e.loadRate.seconds(e.bytes(ieg.CodecRaw, n))
 		if seconds > room && (p.n > 0 || !must) {
 			break
@@ -166,13 +167,22 @@ func (m *Machine) part(e *engine, rest *brought, room float64, must bool) (p bro
 	return p, inside && p.end() < rest.end()
 }
 
-// unitEnd is where the unit of copies up that holds token at ends, or end.
-func (e *engine) unitEnd(at, end int32) int32 {
-	unit := int32(ieg.BlockTokens)
+// unitUp is the least that is copied up by itself.
+func (e *engine) unitUp() int32 {
 	if e.info.KVPieces {
-		unit = ieg.PieceTokens
+		return ieg.PieceTokens
 	}
-	return min((at/unit+1)*unit, end)
+	return ieg.BlockTokens
+}
+
+// short is the most tokens in one copy: beside streams as many units as take
+// CopyMax, one at least.
+func (e *engine) short(r rate, unit int32) int32 {
+	if !e.flight.beside {
+		return math.MaxInt32
+	}
+	units := CopyMax.Seconds() / r.seconds(e.bytes(ieg.CodecRaw, unit))
+	return int32(min(max(units, 1), math.MaxInt16)) * unit
 }
 
 // until are the blocks that begin before end; inside tells that the last one
@@ -214,15 +224,14 @@ func (m *Machine) carry(e *engine, s *seq, slot ieg.Slot) int32 {
 	return part.n
 }
 
-// copyUp adds the copies of a part to the batch. Beside streams none of them is
-// to take longer than CopyMax, or a unit.
+// copyUp adds the copies of a part to the batch, one in the unified layout.
 func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought, open bool) {
-	left := b.blocks
+	left, most := b.blocks, b.n
+	if e.info.Layout == ieg.Streams {
+		most = min(most, e.short(e.loadRate, e.unitUp()))
+	}
 	for at := b.start; at < b.end(); {
-		end := b.end()
-		if e.flight.beside && e.info.Layout == ieg.Streams {
-			end = e.shortCopy(at, b.end())
-		}
+		end := min(at+most, b.end())
 		blocks, inside := until(left, end)
 		op := ieg.KVOp{Kind: ieg.KVLoad, To: slot, Start: at, N: end - at, Open: inside && (end < b.end() || open)}
 		if at == b.start {
@@ -247,20 +256,6 @@ func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought, open bool
 	}
 	e.pool.Brought(slot, b.end())
 	e.flight.copying += b.seconds
-}
-
-// shortCopy is where a copy up from token at ends that takes no longer than
-// CopyMax, or a unit.
-func (e *engine) shortCopy(at, end int32) int32 {
-	to := e.unitEnd(at, end)
-	for to < end {
-		next := e.unitEnd(to, end)
-		if e.loadRate.seconds(e.bytes(ieg.CodecRaw, next-at)) > CopyMax.Seconds() {
-			break
-		}
-		to = next
-	}
-	return to
 }
 
 // account counts from which tier a sequence's cached tokens came, and notes why.

@@ -42,11 +42,12 @@ const (
 	ReadRate, WriteRate = 2e-9, 3e-9
 	RateGain            = 0.2
 	RateBytes           = 64 << 10
-	// CopyMax bounds a copy down of a step with other work, and one up of a step
-	// with streams, as planned: now and then one takes 1.6 times that. So much
-	// copies of a step may take in any case. IdleCopy bounds the copies down of
-	// a step without other work.
-	CopyMax  = 1200 * time.Microsecond
+	// CopyMax bounds a copy of a step with streams, as planned: now and then one
+	// takes two or three times that. CopyRoom is what the copies of a step may
+	// take together in any case, and IdleCopy what those down of a step without
+	// other work may.
+	CopyMax  = 600 * time.Microsecond
+	CopyRoom = 1200 * time.Microsecond
 	IdleCopy = 10 * time.Millisecond
 	// LongestFor is the time over which the longest copy is told.
 	LongestFor = 30 * time.Second

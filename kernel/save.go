@@ -47,7 +47,7 @@ func (m *Machine) down(e *engine) {
 	if working {
 		step := e.profile.Speed().Step(e.flight.load)
 		share := m.cfg.KV.CopyShare * step
-		e.credit = min(e.credit+share, max(share, CopyMax.Seconds(), piece))
+		e.credit = min(e.credit+share, max(share, CopyRoom.Seconds(), piece))
 		room = e.credit
 	}
 	for room >= piece || !working && room > 0 {
@@ -72,11 +72,9 @@ func (m *Machine) down(e *engine) {
 	}
 }
 
-// save adds copies of the next n tokens of a saving to the batch, none of which
-// is to take longer than CopyMax, or a piece.
+// save adds copies of the next n tokens of a saving to the batch.
 func (m *Machine) save(e *engine, sv *saving, n int32) {
-	piece := e.saveRate.seconds(e.bytes(ieg.CodecRaw, ieg.PieceTokens))
-	most := int32(min(max(CopyMax.Seconds()/piece, 1), ieg.BlockTokens/ieg.PieceTokens)) * ieg.PieceTokens
+	most := e.short(e.saveRate, ieg.PieceTokens)
 	for next := false; n > 0; next = true {
 		part := min(n, most)
 		e.batch.Ops = append(e.batch.Ops, ieg.KVOp{Kind: ieg.KVSave, From: sv.slot, Start: sv.k.Start + sv.done, N: part, Next: next, Extents: []ieg.Extent{sv.k.Extent()}})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,15 +49,30 @@ func Start(ctx context.Context, argv []string, env []string, health string) (*Se
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.Started = time.Now()
-	if err := s.cmd.Start(); err != nil {
+	if err := s.run(); err != nil {
 		return nil, err
 	}
-	go func() { _ = s.cmd.Wait(); close(s.done) }()
 	if err := s.await(ctx, health); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("%s: %w; its last words:\n%s", argv[0], err, s.out.String())
 	}
 	return s, nil
+}
+
+// run starts the server on a thread that stays as long as it lives: its end would
+// be the server's.
+func (s *Server) run() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := s.cmd.Start()
+		if started <- err; err == nil {
+			_ = s.cmd.Wait()
+			close(s.done)
+		}
+	}()
+	return <-started
 }
 
 // await polls until the server answers.
