@@ -25,6 +25,10 @@ import (
 // indexTextBlocks is the length of the texts in the big index.
 const indexTextBlocks = 64
 
+// indexFills is how often a round fills an index to find the longest addition:
+// one bad moment of the machine is most of what a single one tells.
+const indexFills = 3
+
 // kvIndex: the prefix index with a million blocks.
 func kvIndex(ctx context.Context, e *Env) ([]report.Row, error) {
 	rows := []report.Row{
@@ -45,6 +49,8 @@ func kvIndex(ctx context.Context, e *Env) ([]report.Row, error) {
 		s, b := bigIndex(n)
 		size = append(size, b)
 		look = append(look, s.lookup()*1e6)
+	}
+	for range indexFills * e.Rounds {
 		cpu, wall := longestAdd(n)
 		longest = append(longest, cpu.Seconds()*1e3)
 		rows[2].Detail = fmt.Sprintf("by the clock %.2f ms in the last round, with what else the machine does", wall.Seconds()*1e3)
@@ -108,7 +114,7 @@ func bigIndex(n int) (filled, float64) {
 // hashAlone is the seconds of a block's hash, the median of some.
 func hashAlone() float64 {
 	const times = 1000
-	var buf [16 + 4*ieg.BlockTokens]byte
+	var buf [16 + 3*ieg.BlockTokens + 1]byte
 	var took []float64
 	for range 101 {
 		took = append(took, timed(func() {
@@ -130,7 +136,7 @@ func indexText(i int) []ieg.Token {
 	fill := func(part []ieg.Token, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		for k := range part {
-			part[k] = ieg.Token(r.Uint32() >> 1)
+			part[k] = ieg.Token(r.Uint32() >> 14) // of a large vocabulary
 		}
 	}
 	fill(t[:len(t)/4], uint64(i/8))

@@ -20,29 +20,47 @@ func Root(kvName, tenant string) ieg.BlockHash {
 }
 
 // Name is the name of the block that follows parent: the first half of the
-// SHA-256 of the parent's name and the tokens, four bytes each, least first.
+// SHA-256 of the parent's name, the tokens, least byte first, and the number of
+// bytes that each of them takes. That is three, as vocabularies have it, or four
+// for all if one needs it: what is hashed is most of a look-up's time.
 func Name(parent ieg.BlockHash, tokens []ieg.Token) ieg.BlockHash {
-	var buf [16 + 4*ieg.BlockTokens]byte
+	var buf [16 + 4*ieg.BlockTokens + 1]byte
 	copy(buf[:], parent[:])
-	putTokens(buf[16:], tokens)
-	sum := sha256.Sum256(buf[:16+4*len(tokens)])
+	width := 3
+	if !putThree(buf[16:], tokens) {
+		width = 4
+		for i, t := range tokens {
+			binary.LittleEndian.PutUint32(buf[16+4*i:], uint32(t))
+		}
+	}
+	n := 16 + width*len(tokens)
+	buf[n] = byte(width)
+	sum := sha256.Sum256(buf[:n+1])
 	return ieg.BlockHash(sum[:16])
 }
 
-// putTokens writes tokens, four bytes each, least first. Eight at a time take a
-// third of the time, which else is a fifth of a name's.
-func putTokens(to []byte, tokens []ieg.Token) {
-	for len(tokens) >= 8 && len(to) >= 32 {
-		t, b := (*[8]ieg.Token)(tokens), (*[32]byte)(to)
-		binary.LittleEndian.PutUint64(b[0:], uint64(uint32(t[0]))|uint64(uint32(t[1]))<<32)
-		binary.LittleEndian.PutUint64(b[8:], uint64(uint32(t[2]))|uint64(uint32(t[3]))<<32)
-		binary.LittleEndian.PutUint64(b[16:], uint64(uint32(t[4]))|uint64(uint32(t[5]))<<32)
-		binary.LittleEndian.PutUint64(b[24:], uint64(uint32(t[6]))|uint64(uint32(t[7]))<<32)
-		to, tokens = to[32:], tokens[8:]
+// putThree writes tokens in three bytes each; false: one needs more. Eight at a
+// time take a third of the time.
+func putThree(to []byte, tokens []ieg.Token) bool {
+	var all uint64
+	for len(tokens) >= 8 && len(to) >= 24 {
+		b := (*[24]byte)(to)
+		var t [8]uint64
+		for i, v := range (*[8]ieg.Token)(tokens) {
+			t[i] = uint64(uint32(v))
+			all |= t[i]
+		}
+		binary.LittleEndian.PutUint64(b[0:], t[0]|t[1]<<24|t[2]<<48)
+		binary.LittleEndian.PutUint64(b[8:], t[2]>>16|t[3]<<8|t[4]<<32|t[5]<<56)
+		binary.LittleEndian.PutUint64(b[16:], t[5]>>8|t[6]<<16|t[7]<<40)
+		to, tokens = to[24:], tokens[8:]
 	}
-	for i, t := range tokens {
-		binary.LittleEndian.PutUint32(to[4*i:], uint32(t))
+	for i, v := range tokens {
+		t := uint32(v)
+		all |= uint64(t)
+		to[3*i], to[3*i+1], to[3*i+2] = byte(t), byte(t>>8), byte(t>>16)
 	}
+	return all < 1<<24
 }
 
 // Names appends to chain the names of the full blocks of tokens that it lacks.

@@ -87,7 +87,7 @@ func TestSchemaIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, lost := said(t, dir)
-	for _, want := range []string{`found="ieg kv blocks 0"`, `expected="ieg kv blocks 1"`, "moved_to=" + filepath.Join(dir, "old-0"), "removed in the background"} {
+	for _, want := range []string{`found="ieg kv blocks 0"`, `expected="ieg kv blocks 2"`, "moved_to=" + filepath.Join(dir, "old-0"), "removed in the background"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // schema says what wrote a folder. A change of any encoding changes it.
-const schema = "ieg kv blocks 1\n"
+const schema = "ieg kv blocks 2\n"
 
 // folder is the place of a store, locked.
 type folder struct {
