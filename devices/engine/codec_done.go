@@ -107,6 +107,9 @@ func decodeDone(body []byte, d *ieg.StepDone) error {
 	d.Copies = resize(d.Copies, r.count(copySize, BatchOps))
 	for i := range d.Copies {
 		d.Copies[i] = ieg.CopyDone{Op: r.i32(), Digest: r.u64(), Bad: r.i32(), Took: time.Duration(r.uvarint()), Ran: time.Duration(r.uvarint())}
+		if bad := d.Copies[i].Bad; bad < 0 {
+			r.fail("extent %d of copy %d is bad", bad, i)
+		}
 	}
 	return r.done()
 }

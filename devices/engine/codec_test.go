@@ -237,6 +237,11 @@ func TestStrict(t *testing.T) {
 			t.Errorf("report cut at %d: %v", n, err)
 		}
 	}
+	wrong := sampleDone()
+	wrong.Copies[0].Bad = -1
+	if err := decodeDone(appendDone(nil, wrong), &ieg.StepDone{}); !errors.Is(err, ieg.ErrProtocol) {
+		t.Errorf("report of bad extent -1: %v", err)
+	}
 	if err := decodeBatch(append(batch, 0), &ieg.Batch{}); !errors.Is(err, ieg.ErrProtocol) {
 		t.Errorf("batch with a byte more: %v", err)
 	}

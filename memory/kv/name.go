@@ -44,15 +44,13 @@ func Name(parent ieg.BlockHash, tokens []ieg.Token) ieg.BlockHash {
 func putThree(to []byte, tokens []ieg.Token) bool {
 	var all uint64
 	for len(tokens) >= 8 && len(to) >= 24 {
-		b := (*[24]byte)(to)
-		var t [8]uint64
-		for i, v := range (*[8]ieg.Token)(tokens) {
-			t[i] = uint64(uint32(v))
-			all |= t[i]
-		}
-		binary.LittleEndian.PutUint64(b[0:], t[0]|t[1]<<24|t[2]<<48)
-		binary.LittleEndian.PutUint64(b[8:], t[2]>>16|t[3]<<8|t[4]<<32|t[5]<<56)
-		binary.LittleEndian.PutUint64(b[16:], t[5]>>8|t[6]<<16|t[7]<<40)
+		t, b := (*[8]ieg.Token)(tokens), (*[24]byte)(to)
+		t0, t1, t2, t3 := uint64(uint32(t[0])), uint64(uint32(t[1])), uint64(uint32(t[2])), uint64(uint32(t[3]))
+		t4, t5, t6, t7 := uint64(uint32(t[4])), uint64(uint32(t[5])), uint64(uint32(t[6])), uint64(uint32(t[7]))
+		all |= t0 | t1 | t2 | t3 | t4 | t5 | t6 | t7
+		binary.LittleEndian.PutUint64(b[0:], t0|t1<<24|t2<<48)
+		binary.LittleEndian.PutUint64(b[8:], t2>>16|t3<<8|t4<<32|t5<<56)
+		binary.LittleEndian.PutUint64(b[16:], t5>>8|t6<<16|t7<<40)
 		to, tokens = to[24:], tokens[8:]
 	}
 	for i, v := range tokens {
