@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +26,9 @@ import (
 // indexTextBlocks is the length of the texts in the big index.
 const indexTextBlocks = 64
 
-// indexFills is how often a round fills an index to find the longest addition:
-// one bad moment of the machine is most of what a single one tells.
+// indexFills is how often a round fills the same index: an addition's time is
+// the median of its own, so that a moment in which the host took the processor
+// away is no pause of the index, and one that it makes each time is.
 const indexFills = 3
 
 // kvIndex: the prefix index with a million blocks.
@@ -34,7 +36,7 @@ func kvIndex(ctx context.Context, e *Env) ([]report.Row, error) {
 	rows := []report.Row{
 		{Name: "kv-index-lookup", Unit: "µs", Bound: 1, Better: report.Lower, Against: "the clock, a block, hashing its tokens included"},
 		{Name: "kv-index-bytes", Unit: "B", Bound: 100, Better: report.Lower, Against: "memory of a block"},
-		{Name: "kv-index-pause", Unit: "ms", Bound: 1, Better: report.Lower, Against: "processor time, the longest of a million additions"},
+		{Name: "kv-index-pause", Unit: "ms", Bound: 1, Better: report.Lower, Against: "processor time, the longest of a million additions, each the median of three fills"},
 		{Name: "kv-index-start", Unit: "s", Bound: 2, Better: report.Lower, Against: "the clock, from opening the NVMe tier until all is known"},
 	}
 	n, stored := 1<<20, 1<<18
@@ -50,11 +52,12 @@ func kvIndex(ctx context.Context, e *Env) ([]report.Row, error) {
 		size = append(size, b)
 		look = append(look, s.lookup()*1e6)
 	}
-	for range indexFills * e.Rounds {
-		cpu, wall := longestAdd(n)
-		longest = append(longest, cpu.Seconds()*1e3)
-		rows[2].Detail = fmt.Sprintf("by the clock %.2f ms in the last round, with what else the machine does", wall.Seconds()*1e3)
+	worst := time.Duration(0)
+	for range e.Rounds {
+		pause, single := longestAdd(n)
+		longest, worst = append(longest, pause.Seconds()*1e3), max(worst, single)
 	}
+	rows[2].Detail = fmt.Sprintf("%.2f ms in a single fill, with what else the host does", worst.Seconds()*1e3)
 	rows[0].Measure(look)
 	alone := hashAlone() * 1e6
 	rows[0].Detail = fmt.Sprintf("SHA-256 of as many bytes alone takes %.3f µs", alone)
@@ -161,21 +164,30 @@ func (f filled) lookup() float64 {
 	return took.Seconds() / float64(found)
 }
 
-// longestAdd adds n blocks one by one and tells the longest addition in
-// processor time and by the clock.
-func longestAdd(n int) (cpu, wall time.Duration) {
+// longestAdd adds n blocks one by one, indexFills times, and tells the longest
+// addition in processor time: by the medians, and of all fills.
+func longestAdd(n int) (median, single time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	x := kv.NewIndex(kv.IndexConfig{Seed: 1})
-	r := rand.New(rand.NewPCG(3, 3))
-	e := kv.Entry{Root: indexRoot(), N: ieg.BlockTokens, Bytes: 1 << 20, Heat: 1}
-	for i := range n {
-		nextEntry(&e, i, r)
-		at, spent := time.Now(), threadTime()
-		x.Add(e)
-		cpu, wall = max(cpu, threadTime()-spent), max(wall, time.Since(at))
+	var fills [indexFills][]time.Duration
+	for f := range fills {
+		fills[f] = make([]time.Duration, n)
+		x := kv.NewIndex(kv.IndexConfig{Seed: 1})
+		r := rand.New(rand.NewPCG(3, 3))
+		e := kv.Entry{Root: indexRoot(), N: ieg.BlockTokens, Bytes: 1 << 20, Heat: 1}
+		for i := range n {
+			nextEntry(&e, i, r)
+			spent := threadTime()
+			x.Add(e)
+			fills[f][i] = threadTime() - spent
+		}
+		single = max(single, slices.Max(fills[f]))
 	}
-	return cpu, wall
+	for i := range n {
+		a, b, c := fills[0][i], fills[1][i], fills[2][i]
+		median = max(median, max(min(a, b), min(max(a, b), c)))
+	}
+	return median, single
 }
 
 // threadTime is the processor time of this thread.
