@@ -259,14 +259,15 @@ func (m *Machine) copyUp(e *engine, s *seq, slot ieg.Slot, b *brought, open bool
 }
 
 // account counts from which tier a sequence's cached tokens came, and notes why.
+// Of one that was admitted before the request tells the last time only.
 func (m *Machine) account(s *seq, row int32, b *brought) {
 	nvme := min(s.fetch.tokens, b.n)
 	from := [ieg.NumTiers]int32{ieg.TierDevice: row, ieg.TierHost: b.n - nvme, ieg.TierNVMe: nvme}
-	s.from = from
 	for t, n := range from {
 		m.kv.counts.Hits[t] += int64(n)
-		s.req.tiers[t] += n
+		s.req.tiers[t] += n - s.from[t]
 	}
+	s.from = from
 	if b.n > 0 {
 		s.req.note("tokens %d to %d brought from %s in %s; to compute them would take %s",
 			b.start, b.end(), source(nvme, b.n), span(b.seconds).Round(time.Microsecond*100), span(b.saves).Round(time.Millisecond))

@@ -350,6 +350,7 @@ func (m *Machine) requeue(s *seq, preempted bool) {
 	e.ahead += int64(s.computed)
 	s.state, s.computed, s.await = seqWaiting, 0, ieg.NoSlot
 	e.waiting.Push(s.key)
+	s.fetch.tried = min(s.fetch.tried, FetchesMax-1)
 	m.want(e, s)
 	m.relive(s, preempted)
 }

@@ -29,6 +29,11 @@ func (m *Machine) want(e *engine, s *seq) {
 	if !m.tiered(e, s) {
 		return
 	}
+	// Of one that ran before: what it had fetched may have left the arena, and
+	// is no longer known then.
+	if promised := m.promise(s.req.spec); promised != nil {
+		defer m.kv.host.Want(promised, -1)
+	}
 	p := m.keepKnown(e, s)
 	if m.kv.nvme && s.fetch.tried < FetchesMax && len(s.fetch.awaits) == 0 {
 		m.fetch(e, s, p.Host, p.N, false)
@@ -144,6 +149,9 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32, turn bool) {
 		f.until = m.now.Add(span(saves))
 	}
 	f.short = m.fill(s) && turn && 2*e.bytes(ieg.CodecRaw, n) <= int64(t.spec.Pages)*t.spec.PageBytes
+	if !turn && len(f.awaits) == 0 {
+		f.tried-- // there was no room: it will be looked for when its turn comes
+	}
 	if f.tokens = n - have; f.open() && !slices.Contains(t.fetchers, s) {
 		t.fetchers = append(t.fetchers, s)
 	}
