@@ -230,8 +230,8 @@ func (m *Machine) forgetWaits(s *seq) {
 	m.unwant(s)
 }
 
-// promise enters what the NVMe tier has of a new request's prompt; the caller
-// gives up the blocks returned once the sequences want them.
+// promise enters what the NVMe tier has of a request's prompt; the caller gives
+// up the blocks returned once it was weighed, or the sequences want them.
 func (m *Machine) promise(spec *ieg.Request) []*kv.Known {
 	if m.kv.host == nil || len(spec.Stored.Blocks) == 0 {
 		return nil

@@ -15,9 +15,8 @@ func testBadBytes(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	n := int32(len(text))
 	want := b.undisturbed(text, outputTokens)
-	_, first := b.row(0, text)
-	good, bad := b.extents(len(text)), b.extents(len(text))
-	b.save(0, good, ieg.BlockTokens)
+	first, good := b.savedRow(text)
+	bad := b.extents(len(text))
 	b.save(0, bad, ieg.BlockTokens)
 	last := len(bad) - 1
 	for _, c := range []struct {
@@ -96,9 +95,8 @@ func testBadLoadsOn(t *testing.T, b *bench) {
 	text := b.text(b.rowTokens(), 0)
 	n := int32(len(text))
 	want := b.undisturbed(text, outputTokens)
-	_, first := b.row(0, text)
-	good, bad := b.extents(len(text)), b.extents(len(text))
-	b.save(0, good, ieg.BlockTokens)
+	first, good := b.savedRow(text)
+	bad := b.extents(len(text))
 	b.save(0, bad, ieg.BlockTokens)
 	undo := b.damage(&bad[0], bad[0].Bytes/2)
 	for _, pieces := range []int32{1, 2, 3, 5} {
