@@ -153,8 +153,8 @@ func (p *Publisher) run() {
 		if p.replay != nil {
 			p.replay.keep(m)
 		}
+		p.sent.Add(1) // before: who has the message finds it counted
 		p.subs.send(m)
-		p.sent.Add(1)
 	}
 }
 
