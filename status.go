@@ -38,7 +38,8 @@ type KVCounts struct {
 	BringsDeclined  int64 `json:"brings_declined"`
 	FetchesDeclined int64 `json:"fetches_declined"`
 	FetchesLate     int64 `json:"fetches_late"`
-	// Corrupt counts blocks whose bytes were not what their digest says.
+	// Corrupt counts blocks whose bytes in the arena were not what their digest
+	// says, seen when they were to be read or stored.
 	Corrupt int64 `json:"corrupt"`
 	// LongestCopy is what the streams of a step waited for at most, for one copy,
 	// in the last minute or so.

@@ -86,7 +86,7 @@ type KVNVMe struct {
 	Evicted int64 `json:"evicted"` // for want of room
 	Refused int64 `json:"refused"` // since a budget is spent or the tier is full
 	Corrupt int64 `json:"corrupt"` // wrong in the folder, or lost with its file
-	Broken  int64 `json:"broken"`  // wrong in the arena, found before they were stored
+	Broken  int64 `json:"broken"`  // wrong in the arena, found before they were stored; part of the kernel's Corrupt
 
 	// Measured lately, in bytes a second; 0: not yet.
 	ReadRate  float64 `json:"read_bytes_per_s"`

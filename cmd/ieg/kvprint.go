@@ -162,7 +162,7 @@ func undone(t *admin.KVTiers) string {
 		{c.StoresRefused, "refused by nvme"},
 		{t.Kernel.Evicted, "gave way in host memory"},
 		{n.Evicted, "gave way in nvme"},
-		{c.Corrupt + n.Corrupt + n.Broken, "corrupt"},
+		{c.Corrupt + n.Corrupt, "corrupt"},
 	} {
 		if r.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", r.n, r.what))

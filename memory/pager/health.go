@@ -144,8 +144,10 @@ func (p *Pager) keep() {
 
 // serve lets a store be used until it is lost or the Pager closes.
 func (p *Pager) serve(store tier.Store) {
-	h := &handle{store: store, written: store.Usage().Written, idle: make(chan struct{})}
+	usage := store.Usage()
+	h := &handle{store: store, written: usage.Written, idle: make(chan struct{})}
 	p.mu.Lock()
+	p.budget.day = usage.Day
 	select {
 	case <-p.health.lost: // of the one before
 	default:

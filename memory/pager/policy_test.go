@@ -122,7 +122,8 @@ func TestWriteRate(t *testing.T) {
 // The day's budget goes to what is likely used again.
 func TestWriteDaily(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *Config) { c.WriteDaily = 8 * blockBytes })
+		daily := func(c *Config) { c.WriteDaily = 8 * blockBytes }
+		w := newWorld(t, daily)
 		w.ready(1)
 		hot := tokens(1, ieg.BlockTokens)
 		w.storeText(hot)
@@ -155,6 +156,12 @@ func TestWriteDaily(t *testing.T) {
 		if st := w.p.Status(); st.Refused != 3 || st.WrittenToday > 8*blockBytes {
 			t.Errorf("status %+v", st)
 		}
+		if err := w.p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.start(daily)
+		w.ready(2)
+		store(first(8), "spent") // a restart begins no new day
 		time.Sleep(25 * time.Hour)
 		store(append(slices.Clone(hot), 1, 2), "")
 	})

@@ -119,8 +119,7 @@ func (p *Pager) Status() Status {
 		st.Blocks, st.Tokens, st.Bytes = 0, 0, 0
 	}
 	st.Size = p.cfg.Size
-	p.budget.turn(now)
-	st.WrittenToday = p.budget.today
+	st.WrittenToday = p.budget.today()
 	st.HitTokens, st.MissTokens = c.hit, c.missed
 	st.Corrupt, st.Broken, st.Evicted, st.Refused = c.corrupt, c.broken, c.evicted, c.refused
 	st.Stores, st.Fetches = c.moves[ieg.MoveStore], c.moves[ieg.MoveFetch]

@@ -127,7 +127,7 @@ func (p *Pager) admit(blk *ieg.Block) (o outcome, over bool) {
 	now := p.cfg.Now()
 	why := p.health.full.says(now)
 	if why == "" {
-		why = p.budget.refuses(blk.Bytes, int32(len(blk.Tokens)), p.known.index.Heat(blk.Parent, now), now)
+		why = p.budget.refuses(blk.Bytes, int32(len(blk.Tokens)), p.known.index.Heat(blk.Parent, now))
 	}
 	if why == "" && blk.Bytes > p.cfg.Size {
 		why = "the block is larger than the tier"
@@ -200,10 +200,10 @@ func (b *batch) put() {
 	start := p.cfg.Now()
 	err := b.h.store.Put(p.ctx, b.items)
 	took := p.cfg.Now().Sub(start)
-	written := b.h.store.Usage().Written
+	usage := b.h.store.Usage()
 	p.mu.Lock()
-	spent := written - b.h.written
-	b.h.written = written
+	spent := usage.Written - b.h.written
+	b.h.written, p.budget.day = usage.Written, usage.Day
 	if err == nil {
 		spent = max(spent, b.bytes)
 		p.count.write.measure(b.bytes, took)

@@ -45,6 +45,10 @@ type Usage struct {
 	Disk    int64 // taken on the disk, space to be reclaimed included
 	Free    int64 // left on the disk for anybody
 	Written int64 // to the disk since it was opened, all overhead included
+	// Day is what was written of late, before it was opened too: what ends the
+	// process takes from it no more than what went to the disk after the last
+	// Put or Delete that returned.
+	Day Day
 	// Lost blocks were stored and can't be had any more, found since it was
 	// opened: a count, not bytes.
 	Lost int64

@@ -46,7 +46,7 @@ func (e *Effective) readBlocks(name string, data []byte, root *ast.MappingNode) 
 	}
 	e.Spec = got
 	for _, g := range got.Given {
-		e.sources[g.Path] = source(name, g.Line)
+		e.sources[g.Path], e.columns[g.Path] = source(name, g.Line), g.Column
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Default is the configuration without file, environment and flags.
 func Default() *Effective {
-	e := &Effective{sources: map[string]string{}, Spec: spec.Default()}
+	e := &Effective{sources: map[string]string{}, columns: map[string]int{}, Spec: spec.Default()}
 	e.Config = Config{
 		Listen:       "127.0.0.1:9430",
 		Admin:        admin.DefaultSocket(),
@@ -174,6 +174,7 @@ type Effective struct {
 	// preemption, descriptions of devices.
 	Spec    spec.Config
 	sources map[string]string // path of a value → source; default if absent
+	columns map[string]int    // path of a value from the file → its column
 	file    string
 }
 

@@ -63,7 +63,7 @@ func (c *checker) fail(path, format string, args ...any) {
 	source := c.e.Source(path)
 	switch file, line, ok := cutLine(source); {
 	case ok && file == c.e.file:
-		out.File, out.Line, out.Column = file, line, 1
+		out.File, out.Line, out.Column = file, line, max(c.e.columns[path], 1)
 	case source != "default":
 		out.Text += " (" + source + ")"
 	}

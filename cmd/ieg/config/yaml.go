@@ -71,7 +71,7 @@ func (e *Effective) read(name string, data []byte) error {
 	if err != nil {
 		return syntaxError(name, err)
 	}
-	d := &decoder{file: name, sources: e.sources}
+	d := &decoder{file: name, sources: e.sources, columns: e.columns}
 	for i, doc := range file.Docs {
 		if doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType {
 			continue
@@ -101,10 +101,11 @@ func syntaxError(name string, err error) error {
 }
 
 // decoder walks the syntax tree beside the Go value, so that each error has
-// its place and each value its line.
+// its place and each value its own.
 type decoder struct {
 	file    string
 	sources map[string]string
+	columns map[string]int
 	errs    []error
 	blocks  bool // keys of kernel/spec were seen
 }
@@ -227,7 +228,7 @@ func (d *decoder) sequence(n ast.Node, v reflect.Value, path string, depth int) 
 func (d *decoder) source(n ast.Node, path string) {
 	line := 0
 	if p := place(n); p != nil {
-		line = p.Line
+		line, d.columns[path] = p.Line, p.Column
 	}
 	d.sources[path] = source(d.file, line)
 }

@@ -31,17 +31,18 @@ func crashItem(n uint64) tier.Item {
 	return tiertest.Make(n, 1+r.Int64N(150_000))
 }
 
-// crashName is its name, made once.
-func crashName(n uint64) ieg.BlockHash {
-	if h, known := crashNames[n]; known {
-		return h
+// crashBlock is its block without tokens, made once.
+func crashBlock(n uint64) ieg.Block {
+	if b, known := crashBlocks[n]; known {
+		return b
 	}
-	h := crashItem(n).Block.Hash
-	crashNames[n] = h
-	return h
+	b := crashItem(n).Block
+	b.Tokens = nil
+	crashBlocks[n] = b
+	return b
 }
 
-var crashNames = map[uint64]ieg.BlockHash{}
+var crashBlocks = map[uint64]ieg.Block{}
 
 // crashChild puts and deletes blocks until it is killed, and says so on its
 // output: "b" before a Put of a block, "p" after it; "d" before a Delete, "D"
@@ -108,11 +109,13 @@ const (
 func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	fates := map[uint64]fate{}
+	var written int64
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	var left, told int
 	for round := range *crashRounds {
-		told += crash(t, dir, r, fates)
-		left += survey(t, dir, fates)
+		events, bytes := crash(t, dir, r, fates)
+		told, written = told+events, written+bytes
+		left += survey(t, dir, fates, written)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -123,8 +126,9 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash lets a child write and kills it; it returns the number of events told.
-func crash(t *testing.T, dir string, r *rand.Rand, fates map[uint64]fate) (told int) {
+// crash lets a child write and kills it; it returns the number of events told,
+// and the bytes of the Puts that ended.
+func crash(t *testing.T, dir string, r *rand.Rand, fates map[uint64]fate) (told int, written int64) {
 	from := uint64(1)
 	for n := range fates {
 		from = max(from, n+1)
@@ -154,15 +158,19 @@ func crash(t *testing.T, dir string, r *rand.Rand, fates map[uint64]fate) (told 
 		}
 		fates[n] = fate(kind)
 		told++
+		if kind == byte(stored) {
+			written += crashBlock(n).Bytes
+		}
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("the child was not killed: %v", err)
 	}
-	return told
+	return told, written
 }
 
-// survey opens the store, checks every block and returns how many there are.
-func survey(t *testing.T, dir string, fates map[uint64]fate) int {
+// survey opens the store, checks every block and what was written within a day,
+// and returns how many blocks there are.
+func survey(t *testing.T, dir string, fates map[uint64]fate, written int64) int {
 	s, err := Open(crashConfig(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +178,7 @@ func survey(t *testing.T, dir string, fates map[uint64]fate) int {
 	defer s.Close()
 	items := map[ieg.BlockHash]uint64{}
 	for n := range fates {
-		items[crashName(n)] = n
+		items[crashBlock(n).Hash] = n
 	}
 	there := map[uint64]bool{}
 	err = s.Each(t.Context(), func(m tier.Meta) error {
@@ -197,6 +205,8 @@ func survey(t *testing.T, dir string, fates map[uint64]fate) int {
 	}
 	if u := s.Usage(); u.Blocks != int64(len(there)) {
 		t.Errorf("usage %+v, %d blocks are there", u, len(there))
+	} else if n := u.Day.Sum(time.Now()); n < written {
+		t.Errorf("%d bytes written within a day, the Puts that ended had %d", n, written)
 	}
 	shrink(t, s, fates)
 	return len(there)
@@ -207,7 +217,7 @@ func shrink(t *testing.T, s *Store, fates map[uint64]fate) {
 	var hs []ieg.BlockHash
 	for n, f := range fates {
 		if f == stored && len(hs) < 30 {
-			hs = append(hs, crashName(n))
+			hs = append(hs, crashBlock(n).Hash)
 			fates[n] = deleted
 		}
 	}

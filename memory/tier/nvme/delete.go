@@ -73,7 +73,7 @@ func (s *Store) deleteLocked(hs []ieg.BlockHash, at *entry) error {
 
 // unname takes entries out of the index and out of the counts.
 func (s *Store) unname(gone []*entry) error {
-	err := s.index.update(func(c *change) error {
+	err := s.update(func(c *change) error {
 		changed := map[uint64]bool{}
 		for _, e := range gone {
 			if x := s.files[e.file]; x != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"ieg"
+	"ieg/memory/tier"
 )
 
 // index is the Badger database. Its reads may be called from any goroutine,
@@ -176,6 +177,21 @@ func (x *index) block(h ieg.BlockHash) (e entry, tokens []ieg.Token, known bool,
 		return err
 	})
 	return e, tokens, known, err
+}
+
+// day is what was written of late; a record that can't be read says nothing.
+func (x *index) day() (d tier.Day, err error) {
+	err = x.view(func(txn *badger.Txn) error {
+		item, err := txn.Get([]byte{keyDay})
+		if err == nil {
+			err = item.Value(d.UnmarshalBinary)
+		}
+		if errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, tier.ErrDay) {
+			return nil
+		}
+		return err
+	})
+	return d, err
 }
 
 // records are those of all extent files.

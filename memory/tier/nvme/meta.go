@@ -15,6 +15,7 @@ const (
 	keyTokens = 't' // hash → tokens
 	keyPlace  = 'x' // file, offset → hash and stored size
 	keyFile   = 'f' // file → record
+	keyDay    = 'd' // → tier.Day
 )
 
 const (

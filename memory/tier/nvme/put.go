@@ -268,7 +268,7 @@ func (b *batch) commit() error {
 			changed[e.file] = x
 		}
 	}
-	err := s.index.update(func(c *change) error { return b.name(c, changed) })
+	err := s.update(func(c *change) error { return b.name(c, changed) })
 	if err != nil {
 		return s.fail(err) // named or not: the next opening finds out
 	}

@@ -35,6 +35,8 @@ type Store struct {
 
 	gone atomic.Int64 // blocks whose bytes were lost
 
+	tally tally
+
 	pressed atomic.Bool // reclaiming is in a hurry
 	astray  atomic.Bool // a file vanished: others may have
 	kick    chan struct{}
@@ -117,6 +119,9 @@ func (s *Store) start() error {
 	s.sealer = sealer
 	if err := s.openIndex(key); err != nil {
 		return err
+	}
+	if s.tally.day, err = s.index.day(); err != nil {
+		return errors.Join(err, s.index.close())
 	}
 	err = s.recover()
 	if errors.Is(err, errEncoding) {
@@ -255,12 +260,14 @@ func (s *Store) taken() int64 { return s.taking.Load() + s.index.disk() }
 // store of this process writes into tables, too.
 func (s *Store) Usage() tier.Usage {
 	u := tier.Usage{Blocks: s.blocks.Load(), Live: s.live.Load(), Disk: s.taking.Load(), Written: s.wrote.Load(), Lost: s.gone.Load()}
+	u.Day = s.tally.upTo(u.Written, s.now())
 	if !s.life.enter() {
 		return u
 	}
 	defer s.life.leave()
 	u.Disk = s.taken() + s.ballast.Load()
 	u.Written += s.index.written()
+	u.Day = s.tally.upTo(u.Written, s.now())
 	if _, free, err := s.dir.disk(); err == nil {
 		u.Free = free
 	}

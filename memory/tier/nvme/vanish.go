@@ -61,7 +61,7 @@ func (s *Store) unlink(x *extent) error {
 
 // strike takes a file out of the index and the table.
 func (s *Store) strike(x *extent) error {
-	if err := s.index.update(func(c *change) error { return c.delete(fileKey(x.id)) }); err != nil {
+	if err := s.update(func(c *change) error { return c.delete(fileKey(x.id)) }); err != nil {
 		return s.fail(err)
 	}
 	if x == s.head {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"ieg"
 	"ieg/memory/tier"
@@ -23,6 +24,7 @@ type Fake struct {
 	blocks map[ieg.BlockHash]kept
 	live   int64
 	wrote  int64
+	day    tier.Day
 }
 
 type kept struct {
@@ -82,6 +84,7 @@ func (f *Fake) Put(ctx context.Context, items []tier.Item) error {
 		f.blocks[it.Block.Hash] = k
 		f.live += it.Block.Bytes
 		f.wrote += it.Block.Bytes
+		f.day.Add(it.Block.Bytes, time.Now())
 	}
 	return nil
 }
@@ -189,7 +192,7 @@ func (f *Fake) SetSize(n int64) {
 func (f *Fake) Usage() tier.Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return tier.Usage{Blocks: int64(len(f.blocks)), Live: f.live, Disk: f.live, Free: f.Size - f.live, Written: f.wrote, Lost: f.Lost}
+	return tier.Usage{Blocks: int64(len(f.blocks)), Live: f.live, Disk: f.live, Free: f.Size - f.live, Written: f.wrote, Day: f.day, Lost: f.Lost}
 }
 
 // Room is what is left of its size: what is deleted is there again at once.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"ieg"
 	"ieg/memory/tier"
@@ -218,6 +219,9 @@ func outlives(t *testing.T, b *bench) {
 	for range 2 {
 		b.reopen()
 		b.agrees(want)
+		if n := b.store.Usage().Day.Sum(time.Now()); n < 10*7000 {
+			b.Errorf("%d bytes are said to be written within a day", n)
+		}
 		for _, it := range want {
 			b.holds(it)
 		}
