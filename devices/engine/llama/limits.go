@@ -93,10 +93,12 @@ const (
 	// multiples, flash attention on the CPU works by tiles: 64 tokens behind
 	// 4,000 take 0.67 s, 63 take 1.62 s, 65 take 0.95 s.
 	flashTile = 64
-	// probeTime is how long one candidate is measured, after one warm-up.
+	// probeTime is how long each kind of step of one way is measured, after a
+	// warm-up.
 	probeTime = 250 * time.Millisecond
-	// probeSteps is the least number of measured steps.
-	probeSteps = 2
+	// probeSteps is the least number of measured steps, probeStepsMax the most.
+	probeSteps    = 2
+	probeStepsMax = 32
 )
 
 // Limits of moving running sequences together.

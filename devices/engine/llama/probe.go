@@ -9,9 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
-
-	yz "github.com/hybridgroup/yzma/pkg/llama"
 
 	"ieg"
 )
@@ -77,7 +76,7 @@ func (l *loading) flash() string {
 // included.
 func (l *loading) probeKey() string {
 	m := &l.info.Model
-	return fmt.Sprintf("way 2|%s|%s|%s|%s|%s|threads %d of %d|slots %d x %d|%s|%s|%s|tiers %t", m.Digest, l.info.Device, l.info.Backend,
+	return fmt.Sprintf("way 3|%s|%s|%s|%s|%s|threads %d of %d|slots %d x %d|%s|%s|%s|tiers %t", m.Digest, l.info.Device, l.info.Backend,
 		l.lib.x.Version(), l.lib.dir, l.threads, runtime.NumCPU(), l.size.slots, l.size.slotTokens, l.info.KVType, l.spec.Layout, l.flash(), l.tiers())
 }
 
@@ -123,43 +122,39 @@ func (c *choice) save(dir string) {
 }
 
 // measure tries the layouts with flash attention, then, while there is time,
-// the better one without.
+// the better one without. Those that are compared are measured in turn: the
+// speed of a shared machine can change by more than they differ.
 func (l *loading) measure(ctx context.Context, c *choice, layouts []ieg.Layout, flash []bool) error {
-	best, started := -1, time.Now()
-	try := func(layout ieg.Layout, flash bool) error {
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", ieg.ErrCancelled, ctx.Err())
-		}
-		p, gap, pass, err := l.probe(layout, flash)
-		if err != nil {
-			return err
-		}
-		c.Probe = append(c.Probe, p)
-		if i := len(c.Probe) - 1; best < 0 || l.score(p) < l.score(c.Probe[best]) {
-			best, c.FillGap, c.PassSeconds = i, gap, pass
-		}
-		return nil
-	}
-	var failed error
+	m := &measuring{ctx: ctx, probe: l.probe, score: l.score}
+	defer func() { m.keep(nil) }()
+	started := time.Now()
+	var ways []way
 	for _, y := range layouts {
-		if err := try(y, flash[0]); err != nil {
-			failed = err // the model or the device may lack this way
-		}
+		ways = append(ways, way{y, flash[0]})
 	}
-	if len(flash) > 1 && (best < 0 || time.Since(started) < probeBudget) {
+	best := m.compare(nil, ways...)
+	if len(flash) > 1 && (best == nil || time.Since(started) < probeBudget) {
 		y := layouts[0]
-		if best >= 0 {
-			y = c.Probe[best].Layout
+		if best != nil {
+			y = best.layout
 		}
-		if err := try(y, flash[1]); err != nil {
-			failed = err
-		}
+		m.keep(best)
+		best = m.compare(best, way{y, flash[1]})
 	}
-	if best < 0 {
-		return failed
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ieg.ErrCancelled, ctx.Err())
 	}
-	c.Probe[best].Chosen = true
-	if c.Probe[best].Layout != ieg.Streams {
+	if best == nil {
+		return m.failed
+	}
+	for _, r := range m.runs {
+		p := r.outcome()
+		p.KVType = l.info.KVType
+		p.Chosen = r == best
+		c.Probe = append(c.Probe, p)
+	}
+	c.PassSeconds, c.FillGap = best.fixed()
+	if best.layout != ieg.Streams {
 		c.FillGap = 0
 	}
 	return nil
@@ -175,122 +170,76 @@ func (l *loading) score(p ieg.LayoutProbe) float64 {
 	return s
 }
 
-// probe measures one layout with contexts as deep as this engine's may get:
-// what is fastest for short ones can be slowest for long ones.
-func (l *loading) probe(layout ieg.Layout, flash bool) (p ieg.LayoutProbe, gap int, pass float64, err error) {
-	s := l.shapeFor(layout, flash)
-	s.slots = min(s.slots, probeSlots)
-	per := min(l.size.slotTokens, probeTokens)
-	if most := int32(probeBytes / max(l.tokenBytes*int64(s.slots), 1)); per > most {
-		per = max(most/slotStep*slotStep, 2*slotStep)
+// way is what is tried.
+type way struct {
+	layout ieg.Layout
+	flash  bool
+}
+
+// measuring is the measurement of several ways.
+type measuring struct {
+	ctx    context.Context
+	probe  func(way) (*probeRun, error)
+	score  func(ieg.LayoutProbe) float64
+	runs   []*probeRun // measured, in the order they were tried
+	open   []*probeRun // whose contexts are open
+	failed error       // the last: the model or the device may lack a way
+}
+
+// compare measures ways in turn with the best so far, which is open, and
+// returns the best of all; nil: none works. Where the contexts don't fit
+// beside each other they are measured one after the other.
+func (m *measuring) compare(best *probeRun, ways ...way) *probeRun {
+	var alone []way
+	for _, w := range ways {
+		if !m.begin(w) && len(m.open) > 0 {
+			alone = append(alone, w)
+		}
 	}
-	s.slotTokens, s.cells = per, per*s.slots
-	c, err := newContext(l.lib, l.model, s, l.abort)
+	best = m.better(best, takeTurns(m.ctx, m.open))
+	for _, w := range alone {
+		m.keep(nil)
+		if m.begin(w) {
+			best = m.better(best, takeTurns(m.ctx, m.open))
+		}
+	}
+	return best
+}
+
+// begin opens a way's context.
+func (m *measuring) begin(w way) bool {
+	r, err := m.probe(w)
 	if err != nil {
-		return p, 0, 0, err
+		m.failed = err
+		return false
 	}
-	defer c.close()
-	t := &probeRun{c: c, n: int(min(probePrefill, per/2)), vocab: int32(yz.VocabNTokens(yz.ModelGetVocab(l.model)))}
-	t.prefill(probeFirst) // reads the weights, and compiles where the device needs that
-	prefill, rows := t.prefill(probeFirst), s.slots
-	if prefill > probeSlow {
-		t.n, rows = probeFirst, min(rows, probeSlowSlots)
-	} else {
-		prefill = t.prefill(t.n)
-	}
-	t.context(int(per - max(slotStep, per/4)))
-	deep := t.chunk(t.n)
-	many := t.steps(int(rows))
-	one := t.steps(1)
-	if t.code != decodeOK {
-		return p, 0, 0, contextError(s, l.lib.log.Take())
-	}
-	p = ieg.LayoutProbe{
-		Layout: layout, FlashAttn: flash, KVType: l.info.KVType,
-		PrefillTPS: float64(2*t.n) / (prefill + deep).Seconds(), DecodeTPS: float64(rows) / many.Seconds(),
-	}
-	// A step takes a fixed part and a part per row: fixed + rows × row.
-	if row := (many - one).Seconds() / float64(rows-1); rows > 1 && row > 0 {
-		pass = max(one.Seconds()-row, 0)
-		gap = min(int(pass/row), fillMost)
-	}
-	return p, gap, pass, nil
+	m.open = append(m.open, r)
+	return true
 }
 
-// probeRun times passes in a context.
-type probeRun struct {
-	c     *engineContext
-	n     int // tokens of the prefill
-	at    int // tokens in each slot
-	vocab int32
-	code  int32
-}
-
-// prefill computes n tokens in slot 0.
-func (t *probeRun) prefill(n int) time.Duration {
-	t.c.trim(0, 0)
-	b := t.c.batch
-	b.n = 0
-	for i := range n {
-		b.add(ieg.Token((7+13*i)%int(t.vocab)), int32(i), 0, i == n-1)
-	}
-	return t.decode()
-}
-
-// chunk computes n tokens behind the context of slot 0 and takes them back.
-func (t *probeRun) chunk(n int) time.Duration {
-	b := t.c.batch
-	b.n = 0
-	for i := range n {
-		b.add(ieg.Token((7+13*i)%int(t.vocab)), int32(t.at+i), 0, i == n-1)
-	}
-	took := t.decode()
-	t.c.trim(0, int32(t.at))
-	return took
-}
-
-// context gives all slots a context of want tokens, or of n.
-func (t *probeRun) context(want int) {
-	blob := make([]byte, yz.StateSeqGetSize(t.c.ctx, 0))
-	yz.StateSeqGetData(t.c.ctx, blob, 0)
-	t.at = t.n
-	if long, ok := growState(blob, want); ok && want > t.n {
-		if yz.StateSeqSetData(t.c.ctx, long, 0) == uint64(len(long)) && t.c.held(0) == int32(want) {
-			blob, t.at = long, want
-		} else {
-			yz.StateSeqSetData(t.c.ctx, blob, 0)
+// better takes in what was measured.
+func (m *measuring) better(best *probeRun, measured []*probeRun) *probeRun {
+	for _, r := range measured {
+		if r.code != decodeOK {
+			m.failed = contextError(r.c.shape, r.c.lib.log.Take())
+			continue
+		}
+		if !slices.Contains(m.runs, r) {
+			m.runs = append(m.runs, r)
+		}
+		if best == nil || m.score(r.outcome()) < m.score(best.outcome()) {
+			best = r
 		}
 	}
-	for s := int32(1); s < t.c.shape.slots; s++ {
-		yz.StateSeqSetData(t.c.ctx, blob, yz.SeqId(s))
-	}
-	t.c.lib.log.Take()
+	return best
 }
 
-// steps is the least time of a step that adds a token to each of the first
-// rows slots.
-func (t *probeRun) steps(rows int) time.Duration {
-	least := time.Duration(1<<63 - 1)
-	started := time.Now()
-	for n := 0; n < probeSteps && (n == 0 || least < probeSlow) || time.Since(started) < probeTime && n < 32; n++ {
-		b := t.c.batch
-		b.n = 0
-		for s := range rows {
-			b.add(ieg.Token((11+n)%int(t.vocab)), int32(t.at), int32(s), true)
-		}
-		least = min(least, t.decode())
-		for s := range rows {
-			t.c.trim(int32(s), int32(t.at))
+// keep closes all contexts but one.
+func (m *measuring) keep(one *probeRun) {
+	for _, r := range m.open {
+		if r != one {
+			r.c.close()
 		}
 	}
-	return least
-}
-
-func (t *probeRun) decode() time.Duration {
-	started := time.Now()
-	if code := t.c.decode(); code != decodeOK {
-		t.code = code
-	}
-	_ = yz.Synchronize(t.c.ctx)
-	return time.Since(started)
+	m.open = slices.DeleteFunc(m.open, func(r *probeRun) bool { return r != one })
 }
