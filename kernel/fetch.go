@@ -148,7 +148,7 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32, turn bool) {
 	if !again {
 		f.until = m.now.Add(span(saves))
 	}
-	f.short = m.fill(s) && turn && 2*e.bytes(ieg.CodecRaw, n) <= int64(t.spec.Pages)*t.spec.PageBytes
+	f.short = m.fill(s) && turn && 4*e.bytes(ieg.CodecRaw, n) <= 3*int64(t.spec.Pages)*t.spec.PageBytes
 	if !turn && len(f.awaits) == 0 {
 		f.tried-- // there was no room: it will be looked for when its turn comes
 	}
