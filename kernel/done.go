@@ -63,7 +63,7 @@ func (m *Machine) stepDone(done *ieg.StepDone) {
 // given up now.
 func (m *Machine) land(e *engine) {
 	f := &e.flight
-	f.active, f.over, e.saveBlocked = false, false, false
+	f.active, f.over, e.saveBlocked, e.saveWaits = false, false, false, false
 	for i := range f.work {
 		s := f.work[i].seq
 		s.inFlight = false

@@ -113,10 +113,12 @@ type engine struct {
 	tried   bool // in this schedule
 	// saving is the block that is being copied down piece by piece; credit the
 	// seconds of copies that the steps so far leave room for; saveBlocked tells
-	// that the arena had no room.
+	// that the arena had no room, saveWaits that it will have when the NVMe tier
+	// has more of it.
 	saving             *saving
 	credit             float64
 	saveBlocked        bool
+	saveWaits          bool
 	saveRate, loadRate rate
 	keeps              [][]*kv.Known // per row, see keep
 	// expect is the learnt number of output tokens per class, 0 if none.

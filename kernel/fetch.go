@@ -168,7 +168,7 @@ func (m *Machine) fill(s *seq) (short bool) {
 		if k.State == kv.HostAbsent {
 			b := k.Block
 			b.Codec, b.Bytes, b.Digest = k.Kept.Codec, k.Kept.Bytes, 0
-			if t.host.Begin(b, m.now) == nil {
+			if t.host.Begin(b, m.now, false) == nil {
 				return true
 			}
 			b.Digest = k.Kept.Digest

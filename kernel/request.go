@@ -256,7 +256,7 @@ func (m *Machine) vacate(s *seq) {
 	m.letGo(&s.rest)
 	if s.slot != ieg.NoSlot {
 		e.pool.Release(s.slot, m.now, e.rent)
-		s.slot, e.blocked, e.saveBlocked = ieg.NoSlot, 0, false
+		s.slot, e.blocked, e.saveBlocked, e.saveWaits = ieg.NoSlot, 0, false, false
 	}
 }
 

@@ -53,7 +53,7 @@ func (m *Machine) restoreEngine(s *SavedEngine) error {
 		profile: s.Profile, seqs: map[ieg.SeqID]*seq{}, drop: s.Drop, served: s.Served, steps: s.Steps,
 		young: s.Young, failed: s.Failed, aborts: s.Aborts, last: s.Last, doomed: s.Doomed, idle: s.Idle, solo: s.Solo, due: s.Due, tiled: s.Tiled, passes: s.Passes,
 		blocked: s.Blocked, rent: s.Rent, closing: s.Closing, expect: s.Expect,
-		credit: s.Credit, saveBlocked: s.SaveBlocked, saveRate: rate(s.SaveRate), loadRate: rate(s.LoadRate),
+		credit: s.Credit, saveBlocked: s.SaveBlocked, saveWaits: s.SaveWaits, saveRate: rate(s.SaveRate), loadRate: rate(s.LoadRate),
 	}
 	i := slices.IndexFunc(m.devices, func(d *device) bool { return d.spec.ID == s.Device })
 	if i < 0 || m.engine(s.ID) != nil {

@@ -100,7 +100,8 @@ func (m *Machine) savable(e *engine) bool {
 		return true
 	}
 	for i := range e.pool.Slots() {
-		if _, n := e.pool.Unsaved(ieg.Slot(i), e.pool.Row(ieg.Slot(i)).Owner == 0); n > 0 {
+		s := ieg.Slot(i)
+		if _, n := e.pool.Unsaved(s, e.pool.Row(s).Owner == 0); n > 0 && (!e.saveWaits || s == e.clear) {
 			return true
 		}
 	}
@@ -111,10 +112,11 @@ func (m *Machine) savable(e *engine) bool {
 func (m *Machine) nextSave(e *engine) bool {
 	for !e.saveBlocked {
 		slot := e.unsaved()
-		if slot == ieg.NoSlot {
+		last := slot == e.clear
+		if slot == ieg.NoSlot || e.saveWaits && !last {
 			return false
 		}
-		if sv := m.beginSave(e, slot); sv != nil {
+		if sv := m.beginSave(e, slot, last); sv != nil {
 			e.saving = sv
 			return true
 		}
@@ -145,8 +147,10 @@ func (e *engine) unsaved() ieg.Slot {
 }
 
 // beginSave makes room in the arena for the next unsaved block of a row. Nil:
-// there is nothing to be done for it, or no room (saveBlocked).
-func (m *Machine) beginSave(e *engine, slot ieg.Slot) *saving {
+// there is nothing to be done for it, or no room: there may be some once the
+// NVMe tier has more (saveWaits), or there is none (saveBlocked). last tells
+// that the row is to be overwritten: it can't wait.
+func (m *Machine) beginSave(e *engine, slot ieg.Slot, last bool) *saving {
 	h, row := m.kv.host, e.pool.Row(slot)
 	start, n := e.pool.Unsaved(slot, true)
 	chain := e.pool.Chain(slot)
@@ -172,8 +176,12 @@ func (m *Machine) beginSave(e *engine, slot ieg.Slot) *saving {
 	}
 	b.Tokens = slices.Clone(tokens)
 	m.price(e)
-	k := h.Begin(b, m.now)
+	k := h.Begin(b, m.now, last)
 	if k == nil {
+		if !last && m.kv.queued()+m.kv.inFlight(ieg.MoveStore) > 0 {
+			e.saveWaits = true
+			return nil
+		}
 		m.kv.counts.SavesRefused++
 		e.saveBlocked = true
 		return nil
@@ -221,7 +229,7 @@ func (m *Machine) rescue(e *engine, slot ieg.Slot, keep int32) {
 		if _, n := e.pool.Unsaved(slot, true); n < RescueTokensMin || row.Computed <= keep {
 			return
 		}
-		if sv := m.beginSave(e, slot); sv != nil {
+		if sv := m.beginSave(e, slot, true); sv != nil {
 			m.save(e, sv, sv.k.N())
 		}
 	}

@@ -123,6 +123,7 @@ type SavedEngine struct {
 	Saving             *SavedSaving
 	Credit             float64
 	SaveBlocked        bool
+	SaveWaits          bool
 	SaveRate, LoadRate float64
 	Keeps              [][]ieg.BlockHash
 }
@@ -295,7 +296,7 @@ func (e *engine) save() SavedEngine {
 		Profile: e.profile, Flight: e.flight.save(), Drop: slices.Clone(e.drop), Served: e.served, Steps: e.steps,
 		Young: e.young, Failed: e.failed, Aborts: e.aborts, Last: e.last, Doomed: e.doomed, Idle: e.idle, Solo: e.solo, Due: e.due, Tiled: e.tiled, Passes: e.passes,
 		Blocked: e.blocked, Rent: e.rent, Closing: e.closing, Expect: e.expect,
-		Saving: e.saving.save(), Credit: e.credit, SaveBlocked: e.saveBlocked, SaveRate: float64(e.saveRate), LoadRate: float64(e.loadRate),
+		Saving: e.saving.save(), Credit: e.credit, SaveBlocked: e.saveBlocked, SaveWaits: e.saveWaits, SaveRate: float64(e.saveRate), LoadRate: float64(e.loadRate),
 	}
 	for _, blocks := range e.keeps {
 		s.Keeps = append(s.Keeps, hashes(blocks))

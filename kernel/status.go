@@ -39,7 +39,7 @@ func (m *Machine) Status() ieg.Status {
 }
 
 func (t *tiers) status() ieg.KVStatus {
-	st := ieg.KVStatus{NVMe: t.nvme, NVMeWhy: t.why, Moves: len(t.moves), Queued: len(t.dirty[0]) + len(t.dirty[1]),
+	st := ieg.KVStatus{NVMe: t.nvme, NVMeWhy: t.why, Moves: len(t.moves), Queued: t.queued(),
 		ReadRate: t.read.perSecond(), WriteRate: t.write.perSecond(), Counts: t.counts}
 	if h := t.host; h != nil {
 		st.Pages, st.FreePages, st.PageBytes, st.Blocks = h.Pages(), h.Free(), t.spec.PageBytes, h.Resident()

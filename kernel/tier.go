@@ -94,19 +94,26 @@ func (m *Machine) nvmeUp() {
 // apart: it is in the arena, and not on the disk.
 func (m *Machine) storeAll() {
 	if t := &m.kv; t.nvme && t.host != nil {
-		t.dirty[0], t.dirty[1] = nil, nil // each once
 		t.host.Each(m.store)
 	}
 }
 
 func (m *Machine) nvmeDown(why string) {
-	m.kv.nvme, m.kv.why = false, why
-	m.kv.dirty[0], m.kv.dirty[1] = nil, nil
+	t := &m.kv
+	t.nvme, t.why = false, why
+	for q := range t.dirty {
+		for _, k := range t.dirty[q] {
+			k.Queued = false
+		}
+		t.dirty[q] = nil
+	}
+	m.roomier()
 }
 
 // store queues a resident block for the NVMe tier.
 func (m *Machine) store(k *kv.Known) {
-	if t := &m.kv; t.nvme && !k.Disk && !k.Storing {
+	if t := &m.kv; t.nvme && k.State == kv.HostResident && !k.Disk && !k.Storing && !k.Queued {
+		k.Queued = true
 		q := 0
 		if !k.Full() {
 			q = 1 // it may be superfluous soon
@@ -125,13 +132,16 @@ func (m *Machine) pump() {
 		for len(t.dirty[q]) > 0 && t.inFlight(ieg.MoveStore) < m.cfg.KV.Moves {
 			k := t.dirty[q][0]
 			t.dirty[q] = t.dirty[q][1:]
-			if t.host.Get(k.Hash) == k && k.State == kv.HostResident && !k.Disk && !k.Storing && !k.Dropped {
-				k.Storing = true
+			if t.host.Get(k.Hash) == k && k.Queued && !k.Disk && !k.Dropped {
+				k.Queued, k.Storing = false, true
 				m.move(ieg.MoveStore, k)
 			}
 		}
 	}
 }
+
+// queued is how many blocks wait for a move to the NVMe tier.
+func (t *tiers) queued() int { return len(t.dirty[0]) + len(t.dirty[1]) }
 
 func (t *tiers) inFlight(kind ieg.MoveKind) (n int) {
 	for _, v := range t.moves {
@@ -177,7 +187,7 @@ func (m *Machine) moveDone(d *ieg.MoveDone) {
 // roomier lets engines try again what the arena had no room for.
 func (m *Machine) roomier() {
 	for _, e := range m.engines {
-		e.saveBlocked = false
+		e.saveBlocked, e.saveWaits = false, false
 	}
 	for _, s := range m.kv.fetchers {
 		if s.fetch.short {

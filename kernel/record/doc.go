@@ -7,7 +7,7 @@
 // machine wanted done (kernel.Digest). On disk and in memory it is the same
 // bytes:
 //
-//	"IEGREC5\n"                     8 bytes
+//	"IEGREC6\n"                     8 bytes
 //	length | CRC-32C | payload      4 + 4 + length bytes, big endian, repeated
 //
 // The first byte of a payload is its kind: header (JSON), snapshot, event,

@@ -9,7 +9,7 @@ import (
 )
 
 // magic names the format and its version.
-const magic = "IEGREC5\n"
+const magic = "IEGREC6\n"
 
 // Kinds of frames.
 const (

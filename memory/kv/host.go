@@ -29,8 +29,9 @@ type Known struct {
 	// Disk tells that the NVMe tier has it, as far as is known, and Kept how.
 	Disk bool
 	Kept Kept
-	// Storing tells that a move writes it to the NVMe tier.
-	Storing bool
+	// Queued tells that it waits for a move to the NVMe tier, Storing that one
+	// writes it there.
+	Queued, Storing bool
 	// Dropped tells that it is to go as soon as nobody holds it.
 	Dropped bool
 
@@ -295,9 +296,10 @@ func (h *Host) prune(k *Known) {
 }
 
 // Begin reserves pages for a block that is to be written to the arena; other
-// blocks give way if they must. Nil: it is there already, its parent is not
-// known, or there is no room.
-func (h *Host) Begin(b ieg.Block, now ieg.Time) *Known {
+// blocks give way if they must. press tells that it can't wait: then blocks that
+// are queued for the NVMe tier may give way too, and are lost. Nil: it is there
+// already, its parent is not known, or there is no room.
+func (h *Host) Begin(b ieg.Block, now ieg.Time, press bool) *Known {
 	k := h.blocks[b.Hash]
 	if k != nil && k.State != HostAbsent {
 		return nil
@@ -309,7 +311,7 @@ func (h *Host) Begin(b ieg.Block, now ieg.Time) *Known {
 	}
 	k.wanted++ // what gives way must not be its own parent
 	n := h.pages(b.Bytes)
-	ok := h.reserve(n, k, now)
+	ok := h.reserve(n, k, now, press)
 	k.wanted--
 	if !ok {
 		h.prune(k)
@@ -323,12 +325,12 @@ func (h *Host) Begin(b ieg.Block, now ieg.Time) *Known {
 }
 
 // reserve makes n pages free; the parents of keep stay.
-func (h *Host) reserve(n int, keep *Known, now ieg.Time) bool {
+func (h *Host) reserve(n int, keep *Known, now ieg.Time, press bool) bool {
 	if n > int(h.cfg.Pages) {
 		return false
 	}
 	for len(h.free) < n {
-		v := h.victim(keep, now)
+		v := h.victim(keep, now, press)
 		if v == nil {
 			return false
 		}
@@ -392,7 +394,7 @@ func (h *Host) takeOff(k *Known) {
 
 func (h *Host) giveBack(k *Known) {
 	h.free = append(h.free, k.Pages...)
-	k.Pages, k.State, k.Dropped = nil, HostAbsent, false
+	k.Pages, k.State, k.Dropped, k.Queued = nil, HostAbsent, false, false
 	h.prune(k)
 }
 

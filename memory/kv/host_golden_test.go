@@ -113,7 +113,7 @@ func (s *hostStory) run(t *testing.T, d *datadriven.TestData) string {
 		*s = hostStory{t: t, h: kv.NewHost(cfg), now: s.now, labels: map[ieg.BlockHash]string{}}
 		s.h.SetRates(kv.Rates{Token: 1e-3, Pair: 1e-6, Byte: 1e-9})
 	case "begin":
-		if s.h.Begin(b, s.now) == nil {
+		if s.h.Begin(b, s.now, true) == nil {
 			fmt.Fprintln(&s.w, "refused")
 		}
 	case "fill":
@@ -185,7 +185,7 @@ func wordsUpTo(text string, start int32) string {
 
 // put begins a block and fills it.
 func (s *hostStory) put(b ieg.Block) {
-	if k := s.h.Begin(b, s.now); k != nil {
+	if k := s.h.Begin(b, s.now, true); k != nil {
 		s.h.Fill(k, 7, s.now)
 	} else {
 		fmt.Fprintln(&s.w, "refused")

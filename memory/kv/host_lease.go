@@ -162,6 +162,8 @@ func (h *Host) checkBlock(k *Known, held int32) error {
 		return fmt.Errorf("kv: block %s of %d bytes has %d pages", k.Hash, k.Bytes, len(k.Pages))
 	case k.State == HostResident && (k.at >= len(h.resident) || h.resident[k.at] != k):
 		return fmt.Errorf("kv: block %s is resident and not listed", k.Hash)
+	case k.Queued && k.State != HostResident:
+		return fmt.Errorf("kv: block %s is to be stored in state %d", k.Hash, k.State)
 	case root != (k.parent == nil):
 		return fmt.Errorf("kv: block %s of %d tokens: parent %v", k.Hash, len(k.Tokens), k.parent != nil)
 	case !root && (h.blocks[k.parent.Hash] != k.parent || !slices.Contains(k.parent.kids, k)):

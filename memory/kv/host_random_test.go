@@ -109,7 +109,8 @@ func (r *hostRun) begin(root ieg.BlockHash, text []ieg.Token) error {
 	}
 	before := map[ieg.BlockHash]bool{}
 	r.h.Each(func(k *kv.Known) { before[k.Hash] = true })
-	k := r.h.Begin(block, r.now)
+	press := r.rng.IntN(2) == 0
+	k := r.h.Begin(block, r.now, press)
 	r.h.Each(func(k *kv.Known) { delete(before, k.Hash) })
 	b := r.w.get(root, text)
 	ok := b == nil || b.state == kv.HostAbsent
@@ -121,7 +122,7 @@ func (r *hostRun) begin(root ieg.BlockHash, text []ieg.Token) error {
 		n := r.w.pages(block.Bytes)
 		var err error
 		if ok = n <= int(r.w.cfg.Pages); ok {
-			ok, err = r.w.giveWay(n, b, before, r.now)
+			ok, err = r.w.giveWay(n, b, before, r.now, press)
 		}
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func (r *hostRun) begin(root ieg.BlockHash, text []ieg.Token) error {
 
 func (r *hostRun) fill(b *hostBlock) {
 	r.h.Fill(r.h.Get(b.name), 1, r.now)
-	b.state, b.touched = kv.HostResident, append(b.touched, r.now)
+	b.state, b.queued, b.touched = kv.HostResident, false, append(b.touched, r.now)
 	if b.dropped {
 		return // it helps nobody, so it makes nothing superfluous
 	}
@@ -283,6 +284,10 @@ func (r *hostRun) onBlock(k int) {
 			r.h.OffDisk(r.h.Get(b.name))
 			b.disk = false
 		}
+	case 8:
+		if b := r.pick(func(b *hostBlock) bool { return b.state == kv.HostResident && !b.disk && !b.dropped }); b != nil {
+			r.h.Get(b.name).Queued, b.queued = true, true
+		}
 	}
 }
 
@@ -294,7 +299,7 @@ func (r *hostRun) step() (err error) {
 	case k < 45:
 		err = r.begin(r.text())
 	case k < 75:
-		r.onBlock(r.rng.IntN(8))
+		r.onBlock(r.rng.IntN(9))
 	case k < 80:
 		err = r.promise()
 	case k < 86:

@@ -41,7 +41,7 @@ func TestFromLedgerRefuses(t *testing.T) {
 	good := func() kv.HostLedger {
 		h := kv.NewHost(kv.HostConfig{Pages: 6, PageBytes: 512})
 		for _, b := range pathOf(root, text) {
-			h.Fill(h.Begin(b, 1), 1, 1)
+			h.Fill(h.Begin(b, 1, true), 1, 1)
 		}
 		h.Hold(kv.LeasePin, 0, 0, ieg.Never, h.Get(lastBlock(root, text).Hash))
 		return h.Ledger()
@@ -96,7 +96,7 @@ func TestLargeArena(t *testing.T) {
 	const n = 4 * kv.SampleAll
 	h := kv.NewHost(kv.HostConfig{Pages: n, PageBytes: 1, Policy: kv.LRU})
 	for i := range n {
-		k := h.Begin(block(i), ieg.Time(i))
+		k := h.Begin(block(i), ieg.Time(i), true)
 		h.Fill(k, 1, ieg.Time(i))
 		if i%2 == 0 {
 			h.Hold(kv.LeasePin, 0, 0, ieg.Never, k)
@@ -108,7 +108,7 @@ func TestLargeArena(t *testing.T) {
 	}
 	for i := range n / 4 {
 		for _, h := range []*kv.Host{h, twin} {
-			k := h.Begin(block(n+i), n)
+			k := h.Begin(block(n+i), n, true)
 			if k == nil {
 				t.Fatalf("no room for block %d", i)
 			}
@@ -132,7 +132,7 @@ func TestLargeArena(t *testing.T) {
 		t.Errorf("of %d blocks that gave way %d are of the older half", n/4, old)
 	}
 	h.Each(func(k *kv.Known) { h.Hold(kv.LeasePin, 0, 0, ieg.Never, k) })
-	if h.Begin(block(2*n), n) != nil {
+	if h.Begin(block(2*n), n, true) != nil {
 		t.Error("there is room although all is held")
 	}
 	if err := h.Check(); err != nil {

@@ -30,6 +30,7 @@ type KnownState struct {
 	State   HostState
 	Disk    bool
 	Kept    Kept
+	Queued  bool
 	Storing bool
 	Dropped bool
 	Heat    Heat
@@ -56,7 +57,7 @@ func (h *Host) Ledger() HostLedger {
 		if k.parent != nil {
 			parent = int32(k.parent.place)
 		}
-		st.Blocks = append(st.Blocks, KnownState{Block: k.Block, Parent: parent, Pages: k.Pages, State: k.State, Disk: k.Disk, Kept: k.Kept, Storing: k.Storing, Dropped: k.Dropped, Heat: k.heat})
+		st.Blocks = append(st.Blocks, KnownState{Block: k.Block, Parent: parent, Pages: k.Pages, State: k.State, Disk: k.Disk, Kept: k.Kept, Queued: k.Queued, Storing: k.Storing, Dropped: k.Dropped, Heat: k.heat})
 	}
 	for _, k := range h.resident {
 		st.Resident = append(st.Resident, int32(k.place))
@@ -78,7 +79,7 @@ func FromLedger(st HostLedger) (*Host, error) {
 		free: slices.Clone(st.Free), blocks: map[ieg.BlockHash]*Known{}}
 	all := make([]*Known, len(st.Blocks))
 	for i, b := range st.Blocks {
-		k := &Known{Block: b.Block, Pages: b.Pages, State: b.State, Disk: b.Disk, Kept: b.Kept, Storing: b.Storing, Dropped: b.Dropped, heat: b.Heat}
+		k := &Known{Block: b.Block, Pages: b.Pages, State: b.State, Disk: b.Disk, Kept: b.Kept, Queued: b.Queued, Storing: b.Storing, Dropped: b.Dropped, heat: b.Heat}
 		switch {
 		case h.blocks[k.Hash] != nil || b.Parent >= int32(i) || b.State > HostResident:
 			return nil, fmt.Errorf("kv: block %d is there twice, or before its parent, or in no known state", i)

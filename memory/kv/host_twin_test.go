@@ -29,6 +29,7 @@ type hostBlock struct {
 	disk    bool
 	kept    int64 // bytes on disk
 	dropped bool
+	queued  bool // for the NVMe tier, since it came to the arena
 	wanted  int
 	touched []ieg.Time
 }
@@ -191,11 +192,11 @@ func (w *hostTwin) worth(b *hostBlock, now ieg.Time) float64 {
 
 // mayGo lists what may give way to a block: resident, held by nobody, with
 // nothing of the arena after it, and not before the block itself.
-func (w *hostTwin) mayGo(keep *hostBlock) (list []*hostBlock) {
+func (w *hostTwin) mayGo(keep *hostBlock, press bool) (list []*hostBlock) {
 	for _, b := range w.blocks {
 		covers := slices.ContainsFunc(w.kids(b), func(k *hostBlock) bool { return k.state != kv.HostAbsent })
 		above := b.root == keep.root && len(b.text)%ieg.BlockTokens == 0 && len(b.text) < len(keep.text) && slices.Equal(b.text, keep.text[:len(b.text)])
-		if b.state == kv.HostResident && b != keep && w.held(b) == 0 && (b.wanted == 0 || b.disk) && !covers && !above {
+		if b.state == kv.HostResident && b != keep && w.held(b) == 0 && (b.wanted == 0 && (press || !b.queued) || b.disk) && !covers && !above {
 			list = append(list, b)
 		}
 	}
@@ -204,9 +205,9 @@ func (w *hostTwin) mayGo(keep *hostBlock) (list []*hostBlock) {
 
 // giveWay evicts what gone tells gave way in the ledger, one by one, and proves
 // that each time it was worth least, within rounding.
-func (w *hostTwin) giveWay(n int, keep *hostBlock, gone map[ieg.BlockHash]bool, now ieg.Time) (ok bool, err error) {
+func (w *hostTwin) giveWay(n int, keep *hostBlock, gone map[ieg.BlockHash]bool, now ieg.Time, press bool) (ok bool, err error) {
 	for w.free() < n {
-		list := w.mayGo(keep)
+		list := w.mayGo(keep, press)
 		if len(list) == 0 {
 			return false, nil
 		}

@@ -40,12 +40,13 @@ func (h *Heat) At(now ieg.Time) float64 {
 // victim is the resident block that gives way first: among those that nobody
 // holds, without a child in the arena, that are not above keep. Blocks that a
 // live sequence will need come last, and those of them of which the NVMe tier
-// has no copy stay. In a large arena a sample is looked at.
-func (h *Host) victim(keep *Known, now ieg.Time) *Known {
+// has no copy stay; so do those that are queued for it, unless there is a press.
+// In a large arena a sample is looked at.
+func (h *Host) victim(keep *Known, now ieg.Time, press bool) *Known {
 	var best *Known
 	var least float64
 	try := func(k *Known) {
-		if k.held > 0 || !k.spare() && !k.Disk || k == keep || k.coversKid() || keep != nil && k.above(keep) {
+		if k.held > 0 || (!k.spare() || k.Queued && !press) && !k.Disk || k == keep || k.coversKid() || keep != nil && k.above(keep) {
 			return
 		}
 		v := h.worth(k, now)
