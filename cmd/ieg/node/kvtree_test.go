@@ -24,7 +24,7 @@ func textLedger(t *testing.T) (l kv.HostLedger, root ieg.BlockHash) {
 			tokens[i] = salt
 		}
 		b := ieg.Block{Parent: parent, Root: root, Start: start, Tokens: tokens, Bytes: int64(n) * 10, Hash: kv.Name(parent, tokens)}
-		k := h.Begin(b, 1)
+		k := h.Begin(b, 1, true)
 		if k == nil {
 			t.Fatal("no room")
 		}
@@ -87,7 +87,7 @@ func BenchmarkLedger(b *testing.B) {
 			tokens := make([]ieg.Token, ieg.BlockTokens)
 			tokens[0] = ieg.Token(t)
 			block := ieg.Block{Parent: parent, Root: root, Start: int32(i) * ieg.BlockTokens, Tokens: tokens, Bytes: 1 << 20, Hash: kv.Name(parent, tokens)}
-			h.Fill(h.Begin(block, 1), 1, 1)
+			h.Fill(h.Begin(block, 1, true), 1, 1)
 			parent = block.Hash
 		}
 	}
