@@ -94,7 +94,7 @@ const (
 	// 4,000 take 0.67 s, 63 take 1.62 s, 65 take 0.95 s.
 	flashTile = 64
 	// probeTime is how long each kind of step of one way is measured, after a
-	// warm-up.
+	// warm-up; a prompt that takes longer is measured once.
 	probeTime = 250 * time.Millisecond
 	// probeSteps is the least number of measured steps, probeStepsMax the most.
 	probeSteps    = 2

@@ -57,7 +57,7 @@ func takeTurns(ctx context.Context, runs []*probeRun) []*probeRun {
 			if r.code != decodeOK || ctx.Err() != nil {
 				continue
 			}
-			if i < probeSteps {
+			if i == 0 || i < probeSteps && r.deep < probeTime {
 				r.deep = min(r.deep, r.chunk(r.n))
 			}
 			r.many = min(r.many, r.step(r.rows, i))
@@ -82,6 +82,9 @@ func begin(runs []*probeRun) (slow bool) {
 		for _, r := range fresh {
 			if slow {
 				r.n, r.rows = probeFirst, min(r.rows, probeSlowSlots)
+			}
+			if r.prefill >= probeTime && r.prefill < never {
+				continue
 			}
 			r.prefill = min(r.prefill, r.compute(r.n))
 		}
