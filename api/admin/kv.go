@@ -70,7 +70,7 @@ type KVNVMe struct {
 	Up bool `json:"up"`
 	// State is one of the words below.
 	State string `json:"state"`
-	// Why says why it is not used, or why nothing is stored.
+	// Why says why it is not used, or why not all is stored.
 	Why       string `json:"why,omitempty"`
 	Folder    string `json:"folder,omitempty"`
 	Encrypted bool   `json:"encrypted"`

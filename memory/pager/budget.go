@@ -14,6 +14,7 @@ type budget struct {
 
 	free   ieg.Time // when all that was written is paid for by rate
 	day    tier.Day // what the store says it wrote of late
+	last   string   // why it refused a block since the last batch; "": it did not
 	hasten bool
 	wake   chan struct{} // ends the writer's pause
 }
@@ -51,6 +52,14 @@ func (b *budget) spend(bytes int64, now ieg.Time) {
 
 // today is what was written within 24 hours.
 func (b *budget) today() int64 { return b.day.Sum(time.Now()) }
+
+// note says what the day's budget keeps from being stored.
+func (b *budget) note() string {
+	if float64(b.today()) < shortage*float64(b.daily) {
+		return "" // another day
+	}
+	return b.last
+}
 
 // refuses says why a block of so many tokens, whose predecessor has so much
 // heat, is not worth its part of the day.

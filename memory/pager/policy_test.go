@@ -153,7 +153,7 @@ func TestWriteDaily(t *testing.T) {
 		}
 		store(first(7), "")
 		store(first(8), "spent")
-		if st := w.p.Status(); st.Refused != 3 || st.WrittenToday > 8*blockBytes {
+		if st := w.p.Status(); st.Refused != 3 || st.WrittenToday > 8*blockBytes || !strings.Contains(st.Why, "spent") || !st.Up {
 			t.Errorf("status %+v", st)
 		}
 		if err := w.p.Close(t.Context()); err != nil {
@@ -163,6 +163,9 @@ func TestWriteDaily(t *testing.T) {
 		w.ready(2)
 		store(first(8), "spent") // a restart begins no new day
 		time.Sleep(25 * time.Hour)
+		if st := w.p.Status(); st.Why != "" || st.WrittenToday != 0 {
+			t.Errorf("a day later: %+v", st)
+		}
 		store(append(slices.Clone(hot), 1, 2), "")
 	})
 }

@@ -1,6 +1,7 @@
 package pager
 
 import (
+	"cmp"
 	"time"
 
 	"ieg"
@@ -13,7 +14,9 @@ type Status struct {
 	// Down tells that it can't be used and is tried again. When neither up nor
 	// down it is on its way.
 	Down bool
-	Why  string // when not up, or when nothing is stored because it is full
+	// Why it is not up, or not all is stored: it is full, or the day's write
+	// budget is short or spent.
+	Why string
 
 	Blocks int
 	Tokens int64
@@ -112,7 +115,7 @@ func (p *Pager) Status() Status {
 	c := &p.count
 	st.Up, st.Down, st.Why = p.health.up, p.health.down, p.health.why
 	if st.Up {
-		st.Why = p.health.full.note(now, room)
+		st.Why = cmp.Or(p.health.full.note(now, room), p.budget.note())
 	}
 	st.Blocks, st.Tokens, st.Bytes = p.known.index.Len(), p.known.index.Tokens(), p.known.index.Bytes()
 	if p.health.store == nil {

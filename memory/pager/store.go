@@ -1,6 +1,7 @@
 package pager
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -128,6 +129,7 @@ func (p *Pager) admit(blk *ieg.Block) (o outcome, over bool) {
 	why := p.health.full.says(now)
 	if why == "" {
 		why = p.budget.refuses(blk.Bytes, int32(len(blk.Tokens)), p.known.index.Heat(blk.Parent, now))
+		p.budget.last = cmp.Or(why, p.budget.last)
 	}
 	if why == "" && blk.Bytes > p.cfg.Size {
 		why = "the block is larger than the tier"
@@ -205,7 +207,7 @@ func (b *batch) put() {
 	spent := usage.Written - b.h.written
 	b.h.written, p.budget.day = usage.Written, usage.Day
 	if err == nil {
-		spent = max(spent, b.bytes)
+		spent, p.budget.last = max(spent, b.bytes), ""
 		p.count.write.measure(b.bytes, took)
 		p.health.full.pause, p.health.full.need, p.health.full.why = 0, 0, ""
 	}
