@@ -136,8 +136,8 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32, turn bool) {
 	saves := m.compute(e, have, n-have)
 	again := f.short
 	f.short = false
-	if !again {
-		f.tried++
+	if !again && (turn || seconds >= saves) {
+		f.tried++ // what comes before its turn may have to go again before it
 	}
 	if seconds >= saves {
 		t.counts.FetchesDeclined++
@@ -149,9 +149,6 @@ func (m *Machine) fetch(e *engine, s *seq, host, n int32, turn bool) {
 		f.until = m.now.Add(span(saves))
 	}
 	f.short = m.fill(s) && turn && 4*e.bytes(ieg.CodecRaw, n) <= 3*int64(t.spec.Pages)*t.spec.PageBytes
-	if !turn && len(f.awaits) == 0 {
-		f.tried-- // there was no room: it will be looked for when its turn comes
-	}
 	if f.tokens = n - have; f.open() && !slices.Contains(t.fetchers, s) {
 		t.fetchers = append(t.fetchers, s)
 	}

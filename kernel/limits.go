@@ -54,7 +54,8 @@ const (
 	// RescueTokensMin is the least for which a row that is to be overwritten is
 	// saved first.
 	RescueTokensMin = 8
-	// FetchesMax bounds how often one sequence has blocks fetched.
+	// FetchesMax bounds how often one sequence has blocks fetched when its turn
+	// has come.
 	FetchesMax = 2
 	// NotesMax bounds the lines on KV of one request.
 	NotesMax = 16
